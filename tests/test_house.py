@@ -105,7 +105,6 @@ DOORS = {
     },
     # Transactional producers: in Spark tasks, of the delivery service, of `dlq redrive`.
     "confluent_kafka": {
-        "wirebroker/cli/services/dlq.py",
         "wirebroker/delivery/letters/",
         "wirebroker/delivery/service/",
         "spark_it/pipelines/archive/",

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.authorization import audit
 from wirebroker.authorization.authorizer import Action, Client, Decision, StandardAuthorizer
 from wirebroker.base.addresses import host_of
-from wirebroker.codecs.acls import CLUSTER_NAME, Operation, Resource
+from wirebroker.codecs.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.authorization.authorizer import Authorizer
+    from wirebroker.codecs.acls import Resource
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.envelope import Principal
     from wirebroker.codecs.permissions import Permission
@@ -30,35 +31,6 @@ _MOST_DECISIONS: Final = 2_000
 # Per request, which may name half a million resources.
 _MAX_LOGGED_DENIALS: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
-# Source: Kafka's AclEntry.supportedOperations.
-_OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
-    Resource.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DESCRIBE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    Resource.GROUP: (
-        Operation.READ,
-        Operation.DESCRIBE,
-        Operation.DELETE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    Resource.CLUSTER: (
-        Operation.CREATE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-    ),
-}
 
 
 class Authorization:
@@ -157,7 +129,7 @@ class ClientAccess:
         """Return the permitted operations as bits (KIP-430)."""
         return sum(
             1 << operation
-            for operation in _OPERATIONS[resource]
+            for operation in SUPPORTED_OPERATIONS[resource]
             if self._authorization.decide(self.client, Action(operation, resource, name)).is_allowed
         )
 

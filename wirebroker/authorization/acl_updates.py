@@ -40,7 +40,7 @@ def follow_acls(config: Config, metadata: _Metadata) -> Authorization | None:
         load_authorizer,
     )
 
-    standard = StandardAuthorizer(config)
+    standard = StandardAuthorizer.configured(config)
     standard.load(metadata.image.acls)
     authorization = Authorization(load_authorizer(config, standard), standard)
 

@@ -77,10 +77,22 @@ class StandardAuthorizer:
 
     __slots__ = ("_allows_without_rules", "_index", "_super_users")
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, super_users: frozenset[str], *, allows_without_rules: bool) -> None:
         self._index = AclIndex()
-        self._super_users = super_users(config)
-        self._allows_without_rules = config.bool("allow.everyone.if.no.acl.found")
+        self._super_users = super_users
+        self._allows_without_rules = allows_without_rules
+
+    @classmethod
+    def configured(cls, config: Config) -> StandardAuthorizer:
+        """Return the authorizer of a broker.
+
+        Raises:
+            ConfigError: An item of super.users is not a principal.
+        """
+        return cls(
+            parse_super_users(config.optional_str("super.users") or ""),
+            allows_without_rules=config.bool("allow.everyone.if.no.acl.found"),
+        )
 
     def apply(self, changes: Mapping[bytes, AclChange]) -> None:
         """Add and remove rules."""
@@ -145,13 +157,13 @@ def load_authorizer(config: Config, standard: StandardAuthorizer) -> Authorizer:
     return authorizer
 
 
-def super_users(config: Config) -> frozenset[str]:
-    """Return the principals that may do everything.
+def parse_super_users(text: str) -> frozenset[str]:
+    """Return the principals of super.users, which may do everything.
 
     Raises:
         ConfigError: An item is not a principal.
     """
-    names = [name.strip() for name in (config.optional_str("super.users") or "").split(";")]
+    names = [name.strip() for name in text.split(";")]
     for name in names:
         kind, colon, rest = name.partition(":")
         if name and not (kind and colon and rest):

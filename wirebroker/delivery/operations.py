@@ -71,6 +71,27 @@ async def pending_rows(
         return _rows(partitions, target, most)
 
 
+async def find_pending(
+    client: KafkaClient, topic: str, *, delivery_id: str | None = None, entry: str | None = None
+) -> PendingRow | None:
+    """Return the pending record with an id or an entry's name; None if it is not pending.
+
+    Raises:
+        ClientError: The topic cannot be read.
+    """
+    async with _snapshot(client, topic) as partitions:
+        for place, partition in partitions.items():
+            store = partition.store
+            name = store.name_of(delivery_id) if delivery_id is not None else entry
+            stored = None if name is None else store.entry(name)
+            if stored is None:
+                continue
+            decoded = decode_entry(stored.name, stored.value)
+            assert isinstance(decoded, PendingEntry), "commands are not stored as entries"
+            return _row(decoded, stored.due_ms, place.partition)
+    return None
+
+
 @asynccontextmanager
 async def _snapshot(
     client: KafkaClient, topic: str
@@ -147,8 +168,11 @@ async def send_command(
     *,
     delivery_id: str | None = None,
     entry: str | None = None,
+    partition: int | None = None,
 ) -> None:
     """Send a command for the pending record with an id, or for an entry.
+
+    `partition` is the entry's in the pending topic; without it, the topic is searched.
 
     Raises:
         ClientError: The topic does not exist, the entry is not pending, or writing is refused.
@@ -157,6 +181,8 @@ async def send_command(
     places = list(await partitions_of(client, [topic]))
     if delivery_id is not None:
         number = partition_for(delivery_id.encode(), len(places))
+    elif partition is not None:
+        number = partition
     else:
         async with _snapshot(client, topic) as partitions:
             numbers = [

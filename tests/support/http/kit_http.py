@@ -9,9 +9,13 @@ import urllib.request
 from wirebroker.testing.hosts.child_process import ChildProcess
 
 
+def control_url(broker):
+    """Return the address of a spawned broker's test mode."""
+    return f"http://{broker._life.host._controls}"
+
+
 def ask_over_http(broker, path, **options):
-    address = broker._life.host._controls
-    request = urllib.request.Request(f"http://{address}{path}", **options)
+    request = urllib.request.Request(f"{control_url(broker)}{path}", **options)
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, json.load(answer)

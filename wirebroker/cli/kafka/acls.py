@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +13,12 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.security.acls import (
     ANY,
     CLUSTER_NAME,
+    CONSUMER_OPERATIONS,
+    EVERY_HOST,
     MATCH,
     OPERATIONS,
     PATTERN_TYPES,
+    PRODUCER_OPERATIONS,
     AccessRule,
     RuleFilter,
     create_acls,
@@ -29,10 +32,6 @@ if TYPE_CHECKING:
 
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.kafka_client import KafkaClient
-
-_EVERY_HOST: Final = "*"
-_PRODUCER: Final = ("write", "describe", "create")
-_CONSUMER: Final = {"topic": ("read", "describe"), "group": ("read",)}
 
 
 class _AclFlags(ConnectionFlags):
@@ -175,12 +174,12 @@ def _resources(flags: _AclFlags) -> list[tuple[str, str]]:
 
 def _operations_on(kind: str, flags: _AclFlags) -> list[str]:
     operations: list[str] = []
-    if flags["producer"] and kind in {"topic", "transactional_id"}:
-        operations += _PRODUCER if kind == "topic" else _PRODUCER[:2]
+    if flags["producer"]:
+        operations += PRODUCER_OPERATIONS.get(kind, ())
     if flags["idempotent"] and kind == "cluster":
         operations.append("idempotent_write")
     if flags["consumer"]:
-        operations += _CONSUMER.get(kind, ())
+        operations += CONSUMER_OPERATIONS.get(kind, ())
     if not (flags["producer"] or flags["consumer"]):
         operations += [_operation(operation) for operation in flags["operations"]] or ["all"]
     return list(dict.fromkeys(operations))
@@ -194,7 +193,7 @@ def _requested_rules(flags: _AclFlags) -> list[AccessRule]:
             ("deny", flags["denied"], flags["denied_hosts"]),
         )
         for principal in principals
-        for host in hosts or (_EVERY_HOST,)
+        for host in hosts or (EVERY_HOST,)
     ]
     resources = _resources(flags)
     if flags["idempotent"] and ("cluster", CLUSTER_NAME) not in resources:

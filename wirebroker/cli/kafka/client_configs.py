@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from wirebroker.cli.kafka.config_entities import CLIENT_KINDS, DEFAULT
-from wirebroker.client.configs.quotas import alter_quotas, list_quotas
+from wirebroker.client.configs.quotas import (
+    ADDRESS_QUOTAS,
+    CLIENT_QUOTAS,
+    alter_quotas,
+    list_quotas,
+)
 from wirebroker.client.errors import ClientError
 from wirebroker.client.security.users import NewPassword, alter_user, list_users
 from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUMBERS
@@ -27,13 +32,6 @@ if TYPE_CHECKING:
     from wirebroker.client.configs.quotas import Entity
     from wirebroker.client.kafka_client import KafkaClient
 
-_OF_USERS: Final = (
-    "producer_byte_rate",
-    "consumer_byte_rate",
-    "request_percentage",
-    "controller_mutation_rate",
-)
-_OF_IPS: Final = ("connection_creation_rate",)
 _PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]+)?,)?password=(.*)", re.DOTALL)
 
 
@@ -54,7 +52,7 @@ def check_changes(
     """
     kinds = [entity.kind for entity in entities]
     logins = {name: text for name, text in changes.items() if name in SCRAM_NUMBERS}
-    supported = set(_OF_IPS if kinds == ["ips"] else _OF_USERS)
+    supported = set(ADDRESS_QUOTAS if kinds == ["ips"] else CLIENT_QUOTAS)
     if kinds == ["users"]:
         supported |= SCRAM_NUMBERS.keys()
     unknown = sorted(changes.keys() - supported)

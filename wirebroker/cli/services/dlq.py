@@ -185,9 +185,10 @@ def _redrive(
     topic: str, target: str | None, count: int | None, rate: int | None, flags: _DlqFlags
 ) -> int:
     try:
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
-
-        from wirebroker.delivery.letters.redrive import Redrive, RedriveRequest  # noqa: PLC0415
+        from wirebroker.delivery.letters.redrive import (  # noqa: PLC0415 - an extra
+            Redrive,
+            RedriveRequest,
+        )
     except ModuleNotFoundError as error:
         if error.name != "confluent_kafka":
             raise
@@ -202,21 +203,14 @@ def _redrive(
         result = Redrive(request, kafka, SystemClock(), threading.Event().wait).run()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    except (ServiceError, KafkaException) as error:
+    except ServiceError as error:
         tell(f"wirebroker: {error}")
         return FAILED
-    lines = [f"{name}: {counted(sent, 'record')} sent" for name, sent in result.sent.items()]
-    skipped: list[tuple[int, str]] = [
-        (result.empty, "without the record, which was not copied"),
-        (result.without_target, "without the name of a topic, or with an internal one: use --to"),
-        (result.unreadable, "with a header name that is not UTF-8"),
-    ]
-    lines += [f"{counted(number, 'dead letter')} {why}" for number, why in skipped if number]
     data: dict[str, Any] = {"sent": result.sent, "empty": result.empty}
     data |= {"without_topic": result.without_target, "unreadable": result.unreadable}
     output = Output(is_json=flags["output"] == "json")
     with output:
-        output.show(data, lines or ["nothing to redrive"])
+        output.show(data, result.sentences() or ["nothing to redrive"])
     return 0
 
 

@@ -14,6 +14,7 @@ from wirebroker.client.checks.dry_runs import check_cluster_rights
 from wirebroker.client.security.acls import (
     ANY,
     CLUSTER_NAME,
+    EVERY_HOST,
     MATCH,
     OPERATIONS,
     PERMISSIONS,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
-_EVERY_HOST: Final = "*"
 _COLUMNS: Final = (
     "principal",
     "host",
@@ -189,7 +189,7 @@ def create(
         for kind, name in resources
         for permission, principal in access_entries
         for operation in operations
-        for host in hosts or (_EVERY_HOST,)
+        for host in hosts or (EVERY_HOST,)
     ]
 
     async def work(client: KafkaClient, out: Output) -> None:

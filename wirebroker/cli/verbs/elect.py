@@ -13,8 +13,7 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.checks.dry_runs import check_cluster_rights
 from wirebroker.client.errors import ClientError
-from wirebroker.client.replicas.elections import PREFERRED, UNCLEAN, elect_leaders
-from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.replicas.elections import PREFERRED, UNCLEAN, elect_leaders, led_partitions
 from wirebroker.client.topics.partition_choice import of_topic
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
 
 
 @click.group()
@@ -98,21 +98,14 @@ def unclean(
 async def _leaders(
     client: KafkaClient, topics: tuple[str, ...], partitions: list[int] | None
 ) -> dict[TopicPartition, int]:
-    leaders: dict[TopicPartition, int] = {}
-    for topic in (await client.metadata(topics)).topics:
-        topic_leaders = {
-            TopicPartition(topic.name, partition.partition_index): int(partition.leader_id)
-            for partition in sorted(
-                topic.partitions, key=lambda partition: partition.partition_index
-            )
-        }
-        if not topic_leaders:
-            raise ClientError(f"there is no topic {topic.name}", code=topic.error_code)
-        leaders |= {
-            topic_partition: topic_leaders[topic_partition]
-            for topic_partition in of_topic(list(topic_leaders), partitions)
-        }
-    return leaders
+    leaders: dict[str, dict[TopicPartition, int]] = {}
+    for row in await led_partitions(client, topics):
+        leaders.setdefault(row.place.topic, {})[row.place] = row.leader
+    return {
+        topic_partition: topic_leaders[topic_partition]
+        for topic_leaders in leaders.values()
+        for topic_partition in of_topic(list(topic_leaders), partitions)
+    }
 
 
 async def _elect(

@@ -14,9 +14,17 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import FAILED, ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.checks.dry_runs import check_moves
 from wirebroker.client.errors import ClientError
-from wirebroker.client.replicas.reassignment_plan import plan_text, planned_replicas, read_plan
-from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
-from wirebroker.client.replicas.replication_throttle import throttle, unthrottle
+from wirebroker.client.replicas.moves import (
+    ReplicaPlan,
+    cancel_moves,
+    replicas_of_partitions,
+    spread_replicas,
+    start_moves,
+    throttle_moves,
+    unthrottle_moves,
+)
+from wirebroker.client.replicas.reassignment_plan import plan_text, read_plan
+from wirebroker.client.replicas.reassignments import list_reassignments, origins_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -68,23 +76,10 @@ def plan(
     """
 
     async def work(client: KafkaClient, out: Output) -> None:
-        running = await client.broker_ids()
-        unknown = sorted(set(brokers or ()) - set(running))
-        if unknown:
-            raise ClientError(
-                f"there is no broker {unknown[0]}; running brokers: {_listed(running)}"
-            )
-        current = await replicas_of(client, topics)
-        try:
-            planned = planned_replicas(current, brokers or running, count=replicas)
-        except ValueError as error:
-            raise ClientError(str(error)) from None
+        current, planned = found = await spread_replicas(client, topics, brokers, count=replicas)
         if not out.is_json:
             tell(f"current assignment: {plan_text(current)}")
-            moved = sum(
-                planned[topic_partition] != current[topic_partition] for topic_partition in current
-            )
-            tell(f"changed: {moved} of {counted(len(current), 'partition')}")
+            tell(f"changed: {len(found.moves)} of {counted(len(current), 'partition')}")
         out.line(plan_text(planned))
 
     return run_verb(flags, work)
@@ -108,20 +103,14 @@ def execute(
     goals = _read(file)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        current = await _current(client, goals)
-        moves = {
-            topic_partition: goal
-            for topic_partition, goal in goals.items()
-            if goal != current[topic_partition]
-        }
+        current = await replicas_of_partitions(client, goals)
+        moves = ReplicaPlan(current, goals).moves
         rows = [
             {**topic_partition._asdict(), "replicas": current[topic_partition], "goal": goal}
             for topic_partition, goal in moves.items()
         ]
         if yes:
-            if bytes_per_s is not None:
-                await throttle(client, current, moves, bytes_per_s)
-            await move_replicas(client, moves)
+            await start_moves(client, await origins_of(client, current), moves, bytes_per_s)
         elif moves:
             await check_moves(client, moves)
         data = {"done": yes, "partitions": rows}
@@ -166,7 +155,7 @@ def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         nonlocal is_done
-        current = await _current(client, goals)
+        current = await replicas_of_partitions(client, goals)
         under_way = {reassignment.place for reassignment in await list_reassignments(client)}
         rows = [
             {
@@ -181,7 +170,8 @@ def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
         ]
         is_done = all(row["state"] == "done" for row in rows)
         if is_done:
-            await _unthrottle(client, {topic_partition.topic for topic_partition in goals})
+            topics = {topic_partition.topic for topic_partition in goals}
+            _warn_of_silent(await unthrottle_moves(client, topics) if topics else [])
         out.show(
             {"done": is_done, "partitions": rows},
             out.table(rows, ("topic", "partition", "replicas", "goal", "state")),
@@ -205,11 +195,8 @@ def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) ->
             for reassignment in await list_reassignments(client)
             if goals is None or reassignment.place in goals
         ]
-        if yes:
-            await move_replicas(
-                client, {reassignment.place: None for reassignment in reassignments}
-            )
-            await _unthrottle(client, {reassignment.place.topic for reassignment in reassignments})
+        if yes and reassignments:
+            _warn_of_silent(await cancel_moves(client, reassignments))
         elif reassignments:
             await check_moves(client, {})
         rows: list[dict[str, Any]] = [
@@ -228,6 +215,47 @@ def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) ->
     return run_verb(flags, work)
 
 
+@reassign.command("throttle")
+@click.argument("bytes_per_s", type=click.IntRange(1), metavar="BYTES")
+@cluster_flags
+def throttle_(*, bytes_per_s: int, **flags: Unpack[ClusterFlags]) -> int:
+    """Limit the moves in progress, in bytes/s between two brokers.
+
+    `wirebroker reassign unthrottle` removes the limit.
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        reassignments = await list_reassignments(client)
+        if not reassignments:
+            raise ClientError("no moves are in progress")
+        await throttle_moves(client, reassignments, bytes_per_s)
+        rows = [row.place._asdict() for row in reassignments]
+        data = {"bytes_per_s": bytes_per_s, "partitions": rows}
+        out.show(data, out.table(rows, ("topic", "partition")))
+
+    return run_verb(flags, work)
+
+
+@reassign.command("unthrottle")
+@click.argument("topics", nargs=-1, type=TOPIC_NAME, metavar="[TOPIC...]")
+@cluster_flags
+def unthrottle_(*, topics: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Remove the limit of moves from all brokers.
+
+    Topics also have lists of limited replicas: they are removed from the given topics, or those
+    with moves in progress.
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        moving = {row.place.topic for row in await list_reassignments(client)}
+        names = sorted(topics or moving)
+        silent = await unthrottle_moves(client, names)
+        _warn_of_silent(silent)
+        out.show({"topics": names, "not_responding": silent}, ["the throttle is removed"])
+
+    return run_verb(flags, work)
+
+
 def _read(file: IO[str]) -> dict[TopicPartition, list[int]]:
     try:
         return read_plan(file.read())
@@ -236,23 +264,11 @@ def _read(file: IO[str]) -> dict[TopicPartition, list[int]]:
         raise click.UsageError(f"{name} is not a plan: {error}") from None
 
 
-async def _current(
-    client: KafkaClient, goals: dict[TopicPartition, list[int]]
-) -> dict[TopicPartition, list[int]]:
-    current = await replicas_of(client, [topic_partition.topic for topic_partition in goals])
-    for topic_partition in goals:
-        if topic_partition not in current:
-            raise ClientError(f"there is no partition {topic_partition}")
-    return {topic_partition: current[topic_partition] for topic_partition in goals}
-
-
-async def _unthrottle(client: KafkaClient, topics: set[str]) -> None:
-    if not topics:
-        return
-    for broker in await unthrottle(client, sorted(topics), await client.broker_ids()):
+def _warn_of_silent(broker_ids: list[int]) -> None:
+    for broker_id in broker_ids:
         tell(
-            f"broker {broker} does not respond and may still be throttled: verify again when it "
-            "does"
+            f"broker {broker_id} does not respond and may still be throttled: repeat this when it"
+            " does"
         )
 
 
@@ -260,7 +276,3 @@ def _state(current: list[int], goal: list[int], *, is_under_way: bool) -> str:
     if is_under_way:
         return "under way"
     return "done" if current == goal else "not begun"
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -6,11 +6,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.quotas.quota_entity import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wirebroker.client.kafka_client import KafkaClient
+
+# Keys by kind of entity. Source: Kafka's QuotaConfig.
+CLIENT_QUOTAS: Final = (
+    PRODUCER_BYTE_RATE,
+    CONSUMER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    CONTROLLER_MUTATION_RATE,
+)
+ADDRESS_QUOTAS: Final = (CONNECTION_CREATION_RATE,)
 
 _EXACT: Final = 0
 _DEFAULT: Final = 1
@@ -62,15 +78,22 @@ async def list_quotas(
 
 
 async def alter_quotas(
-    client: KafkaClient, entity: Entity, changes: Mapping[str, float | None]
+    client: KafkaClient,
+    entity: Entity,
+    changes: Mapping[str, float | None],
+    *,
+    validate_only: bool = False,
 ) -> None:
-    """Set quotas of an entity, all or none; None removes one."""
+    """Set quotas of an entity, all or none; None removes one.
+
+    `validate_only` only checks whether the cluster would do it.
+    """
     parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
     ops = [
         {"key": key, "value": value or 0.0, "remove": value is None}
         for key, value in changes.items()
     ]
-    body = {"entries": [{"entity": parts, "ops": ops}], "validate_only": False}
+    body = {"entries": [{"entity": parts, "ops": ops}], "validate_only": validate_only}
     answer = await client.request(ApiKey.ALTER_CLIENT_QUOTAS, body)
     for entry in answer.entries:
         failure = f"the quotas of {entity_text(entity)} cannot be changed"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import check, explained
+from wirebroker.client.errors import ClientError, check, explained
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
 
@@ -35,6 +35,39 @@ class Elected(NamedTuple):
     def is_refused(self) -> bool:
         """Whether the election failed."""
         return self.code not in {0, ErrorCode.ELECTION_NOT_NEEDED}
+
+
+class LedPartition(NamedTuple):
+    """A partition with its leader, -1 for none, and its replicas; the first is preferred."""
+
+    place: TopicPartition
+    leader: int
+    replicas: list[int]
+    isr: list[int]
+
+
+async def led_partitions(
+    client: KafkaClient, topics: Sequence[str] | None = None
+) -> list[LedPartition]:
+    """Return the partitions of topics, also those without a leader; None for all topics.
+
+    Raises:
+        ClientError: A topic does not exist.
+    """
+    partitions: list[LedPartition] = []
+    for topic in (await client.metadata(topics)).topics:
+        if topics is not None and not topic.partitions:
+            raise ClientError(f"there is no topic {topic.name}", code=topic.error_code)
+        partitions += [
+            LedPartition(
+                TopicPartition(topic.name, partition.partition_index),
+                partition.leader_id,
+                list(partition.replica_nodes),
+                list(partition.isr_nodes),
+            )
+            for partition in topic.partitions
+        ]
+    return sorted(partitions)
 
 
 async def elect_leaders(

@@ -29,6 +29,11 @@ class Reassignment(NamedTuple):
         """The replicas after the move."""
         return [replica for replica in self.replicas if replica not in self.removing]
 
+    @property
+    def origin(self) -> list[int]:
+        """The replicas before the move, to which a cancellation returns."""
+        return [replica for replica in self.replicas if replica not in self.adding]
+
 
 async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
     """Return the reassignments in progress."""
@@ -104,4 +109,15 @@ async def replicas_of(
         TopicPartition(topic.name, partition.partition_index): list(partition.replica_nodes)
         for topic in await find_topics(client, list(dict.fromkeys(topics)))
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    }
+
+
+async def origins_of(
+    client: KafkaClient, current: Mapping[TopicPartition, Sequence[int]]
+) -> dict[TopicPartition, list[int]]:
+    """Return current replicas without those that running moves add."""
+    adding = {row.place: row.adding for row in await list_reassignments(client)}
+    return {
+        partition: [broker for broker in replicas if broker not in adding.get(partition, ())]
+        for partition, replicas in current.items()
     }

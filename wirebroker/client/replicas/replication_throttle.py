@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LEADERS: Final = "leader.replication.throttled.replicas"
 _FOLLOWERS: Final = "follower.replication.throttled.replicas"
-_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 # For moves between log directories.
 DIRECTORY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -49,7 +49,7 @@ async def throttle(
         changes = {_LEADERS: ",".join(sorted(sources)), _FOLLOWERS: ",".join(sorted(targets))}
         await alter_configs(client, TOPIC, topic, changes)
     for broker in _brokers(current, goal):
-        await alter_configs(client, BROKER, f"{broker}", dict.fromkeys(_RATES, f"{bytes_per_s}"))
+        await alter_configs(client, BROKER, f"{broker}", dict.fromkeys(RATES, f"{bytes_per_s}"))
 
 
 async def unthrottle(
@@ -62,7 +62,7 @@ async def unthrottle(
     for broker in brokers:
         try:
             await alter_configs(
-                client, BROKER, f"{broker}", dict.fromkeys((*_RATES, DIRECTORY_RATE))
+                client, BROKER, f"{broker}", dict.fromkeys((*RATES, DIRECTORY_RATE))
             )
         except ClientError as error:
             if error.code:

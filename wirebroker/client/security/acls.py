@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.errors import ClientError, check
+from wirebroker.codecs.acls import AclEntry
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -49,6 +50,13 @@ OPERATIONS: Final = {
 PERMISSIONS: Final = {ANY: 1, "deny": 2, "allow": 3}
 # The only resource of type cluster.
 CLUSTER_NAME: Final = "kafka-cluster"
+EVERY_HOST: Final = "*"
+# What producers and consumers need, by resource type. Source: Kafka's AclCommand.
+PRODUCER_OPERATIONS: Final = {
+    "topic": ("write", "describe", "create"),
+    "transactional_id": ("write", "describe"),
+}
+CONSUMER_OPERATIONS: Final = {"topic": ("read", "describe"), "group": ("read",)}
 
 
 class AccessRule(NamedTuple):
@@ -119,6 +127,38 @@ async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[Acce
     return sorted(_rule(acl, acl) for acl in result.matching_acls)
 
 
+def entry_of(rule: AccessRule) -> AclEntry | None:
+    """Return an ACL in the numbers of the protocol; None if it has words of a newer Kafka."""
+    resource_type = RESOURCE_TYPES.get(rule.resource_type)
+    pattern_type = PATTERN_TYPES.get(rule.pattern_type)
+    operation = OPERATIONS.get(rule.operation)
+    permission = PERMISSIONS.get(rule.permission)
+    if resource_type is None or pattern_type is None or operation is None or permission is None:
+        return None
+    return AclEntry(
+        resource_type,
+        rule.resource_name,
+        pattern_type,
+        rule.principal,
+        rule.host,
+        operation,
+        permission,
+    )
+
+
+def rule_of(entry: AclEntry) -> AccessRule:
+    """Return an ACL in words."""
+    return AccessRule(
+        _word(RESOURCE_TYPES, entry.resource_type),
+        entry.resource_name,
+        _word(PATTERN_TYPES, entry.pattern_type),
+        entry.principal,
+        entry.host,
+        _word(OPERATIONS, entry.operation),
+        _word(PERMISSIONS, entry.permission_type),
+    )
+
+
 def _check(code: int, failure: str, message: str | None) -> None:
     if code == ErrorCode.SECURITY_DISABLED:
         raise ClientError(
@@ -141,14 +181,16 @@ def _filter_row(rule_filter: RuleFilter) -> dict[str, Any]:
 
 
 def _rule(row: Any, resource: Any) -> AccessRule:
-    return AccessRule(
-        _word(RESOURCE_TYPES, resource.resource_type),
-        resource.resource_name,
-        _word(PATTERN_TYPES, resource.pattern_type),
-        row.principal,
-        row.host,
-        _word(OPERATIONS, row.operation),
-        _word(PERMISSIONS, row.permission_type),
+    return rule_of(
+        AclEntry(
+            resource.resource_type,
+            resource.resource_name,
+            resource.pattern_type,
+            row.principal,
+            row.host,
+            row.operation,
+            row.permission_type,
+        )
     )
 
 

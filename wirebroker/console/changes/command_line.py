@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = "wirebroker"
 _BOOTSTRAP: Final = "bootstrap.servers"
+# Settings of the console, not of its client.
+_OF_CONSOLE: Final = "wirebroker."
 
 
 def verb_line(
@@ -50,7 +52,9 @@ def piped(text: str, command: str) -> str:
 
 
 def _has_security(settings: ClusterSettings) -> bool:
-    return any(name != _BOOTSTRAP for name in settings.properties)
+    return any(
+        name != _BOOTSTRAP and not name.startswith(_OF_CONSOLE) for name in settings.properties
+    )
 
 
 def _file_of(settings: ClusterSettings) -> str:

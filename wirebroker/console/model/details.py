@@ -11,10 +11,12 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs import configs as client_configs
 from wirebroker.client.configs.quotas import list_quotas
 from wirebroker.client.errors import ClientError, did_you_mean
+from wirebroker.client.replicas.moves import throttles_of
 from wirebroker.client.replicas.reassignments import list_reassignments
 from wirebroker.client.security.acls import RuleFilter, list_acls
 from wirebroker.client.security.users import list_users
 from wirebroker.client.topics.leaders import partitions_of
+from wirebroker.client.transactions.hanging import hanging_producers
 from wirebroker.client.transactions.producer_states import producers_of
 from wirebroker.client.transactions.transactions import describe_transactions, list_transactions
 from wirebroker.console.model.group_info import EndOffsets
@@ -26,6 +28,7 @@ from wirebroker.console.model.transaction_polls import is_hanging
 if TYPE_CHECKING:
     from wirebroker.client.configs.configs import ConfigEntry
     from wirebroker.client.configs.quotas import EntityQuotas
+    from wirebroker.client.replicas.moves import Throttles
     from wirebroker.client.security.acls import AccessRule
     from wirebroker.client.security.users import ScramUser
     from wirebroker.client.transactions.producer_states import PartitionProducer
@@ -151,6 +154,25 @@ async def reassignments(collector: Collector) -> list[ReassignmentDetail]:
         ]
 
     return await collector.details.get("reassignments", read)
+
+
+async def throttles(collector: Collector) -> Throttles:
+    """Return the throttles of moves of all brokers."""
+
+    async def read() -> Throttles:
+        return await collector.cluster.timed(throttles_of(collector.client))
+
+    return await collector.details.get("throttles", read)
+
+
+async def hanging(collector: Collector, topic: str, longer_than_ms: int) -> list[PartitionProducer]:
+    """Return the producers of a topic's transactions that no coordinator ends, at most 1,000."""
+
+    async def read() -> list[PartitionProducer]:
+        work = hanging_producers(collector.client, topic=topic, longer_than_ms=longer_than_ms)
+        return (await collector.cluster.timed(work))[:_MOST_TRANSACTIONS]
+
+    return await collector.details.get(("hanging", topic, longer_than_ms), read)
 
 
 async def producers(collector: Collector, topic: str) -> list[PartitionProducer]:

@@ -33,6 +33,7 @@ from wirebroker.client.security.security import client_security
 from wirebroker.config.java.properties import parse_properties
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.sources.sources import local_java_options, without_placeholders
+from wirebroker.console.model.http_settings import http_settings
 from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _checked(settings: ClusterSettings) -> ClusterSettings:
             f"{settings.name!r} is not a cluster's name: use up to 64 letters, digits, . _ and -"
         )
     addresses_of(settings.bootstrap)
+    http_settings(settings.properties)
     return settings
 
 

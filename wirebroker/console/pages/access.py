@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.client.configs.quotas import entity_text
+from wirebroker.console.changes.kinds.quotas import entity_fields
 from wirebroker.console.model import details
 from wirebroker.console.pages.page import asked, collector_of, page
 from wirebroker.console.view.paging import ListQuery, page_of
@@ -70,5 +71,11 @@ async def quotas(request: Request) -> Response:
     )
     keys = sorted({key for _, quota in rows for key in quota.values})
     return page(
-        request, "quotas.html", section="quotas", listed=listed, keys=keys, failure=answer.failure
+        request,
+        "quotas.html",
+        section="quotas",
+        listed=listed,
+        keys=keys,
+        failure=answer.failure,
+        entity_fields=entity_fields,
     )

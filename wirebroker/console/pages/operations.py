@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.console.model import details
-from wirebroker.console.pages.page import asked, collector_of, page
+from wirebroker.console.pages.page import Answer, asked, collector_of, page
 from wirebroker.console.view.paging import ListQuery, page_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from wirebroker.client.replicas.moves import Throttles
+    from wirebroker.client.transactions.producer_states import PartitionProducer
+    from wirebroker.console.model.collector import Collector
+
+
+# The longest name of a topic.
+_MOST_CHARACTERS: Final = 249
+_MOST_DIGITS: Final = 6
+# Kafka's default of transaction.max.timeout.ms.
+_DEFAULT_MINUTES: Final = 15
+_MINUTE_MS: Final = 60_000
+
+
+class HangingSearch(NamedTuple):
+    """A search for transactions that no coordinator ends; without a topic, none."""
+
+    topic: str
+    minutes: int
+    rows: list[PartitionProducer]
+    failure: str | None
 
 
 async def transactions(request: Request) -> Response:
@@ -36,7 +57,20 @@ async def transactions(request: Request) -> Response:
         listed=listed,
         failure=answer.failure,
         hanging_count=sum(row.is_hanging for row in answer.value or ()),
+        hanging=await _hanging(request, collector),
     )
+
+
+async def _hanging(request: Request, collector: Collector) -> HangingSearch:
+    """Search the topic of the parameter `topic`, if there is one."""
+    topic = request.query_params.get("topic", "").strip()[:_MOST_CHARACTERS]
+    text = request.query_params.get("minutes", "")
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    minutes = int(text) if is_number else _DEFAULT_MINUTES
+    if not topic:
+        return HangingSearch(topic, minutes, [], None)
+    answer = await asked(details.hanging(collector, topic, minutes * _MINUTE_MS))
+    return HangingSearch(topic, minutes, answer.value or [], answer.failure)
 
 
 async def reassignments(request: Request) -> Response:
@@ -50,10 +84,14 @@ async def reassignments(request: Request) -> Response:
         columns={"partition": lambda row: (row.topic, row.partition)},
         default_sort="partition",
     )
+    throttles: Answer[Throttles] = Answer(None, None)
+    if answer.failure is None:
+        throttles = await asked(details.throttles(collector))
     return page(
         request,
         "reassignments.html",
         section="reassignments",
         listed=listed,
-        failure=answer.failure,
+        failure=answer.failure or throttles.failure,
+        throttles=[] if throttles.value is None else sorted(throttles.value.rates.items()),
     )

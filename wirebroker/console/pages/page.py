@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse
 
 from wirebroker.client.errors import ClientError
 from wirebroker.console.changes.making.allowed import AllowedChanges
+from wirebroker.console.pages.sections import is_section_shown
 from wirebroker.console.view.links import cluster_url
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ SECTIONS: Final = (
     ("acls", "ACLs", "acls"),
     ("users", "Users", "users"),
     ("quotas", "Quotas", "quotas"),
+    ("delivery", "Delivery", "delivery"),
+    ("testing", "Testing", "testing"),
     ("changes", "Changes", "changes"),
 )
 
@@ -170,7 +173,7 @@ def page(
         sections=[
             (cluster_url(collector.settings.name, path), title, key)
             for path, title, key in SECTIONS
-            if key != "changes" or changes.allows_any
+            if is_section_shown(key, collector) and (key != "changes" or changes.allows_any)
         ],
         query=request.query_params.multi_items(),
         path=request.url.path,

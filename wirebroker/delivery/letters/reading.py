@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 _OF_SHARE_GROUPS: Final = "dlq."
 
 
+def is_dead_letter_topic(name: str) -> bool:
+    """Return whether a topic is named like one of dead letters."""
+    return name.endswith(DEAD_LETTERS) or name.startswith(_OF_SHARE_GROUPS)
+
+
 async def list_dead_letter_topics(client: KafkaClient) -> list[dict[str, Any]]:
     """Return the topics whose names are those of dead letters, with the number of records.
 
     Raises:
         ClientError: They cannot be listed.
     """
-    names = [
-        name
-        for name in await list_topics(client)
-        if name.endswith(DEAD_LETTERS) or name.startswith(_OF_SHARE_GROUPS)
-    ]
+    names = [name for name in await list_topics(client) if is_dead_letter_topic(name)]
     rows: list[dict[str, Any]] = []
     for name in sorted(names):
         starts, ends = await _range(client, name)

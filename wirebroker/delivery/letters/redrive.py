@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX
+from wirebroker.base.text import counted
 from wirebroker.delivery.letters.letter import LetterRecord
 from wirebroker.delivery.letters.progress import MOST_METADATA_BYTES, RedriveProgress
+from wirebroker.delivery.letters.redrive_group import redrive_group
 from wirebroker.delivery.model.header_table import RETRY_ATTEMPT, is_topic_name
 from wirebroker.delivery.model.rules import INTERNAL_PREFIX
 from wirebroker.delivery.service.errors import ServiceError
@@ -68,9 +70,29 @@ class RedriveResult:
     without_target: int = 0
     unreadable: int = 0
 
+    def sentences(self) -> list[str]:
+        """Return what was sent, and what was not and why."""
+        skipped = (
+            (self.empty, "without the record, which was not copied"),
+            (
+                self.without_target,
+                "without the name of a topic, or with an internal one: name a target (--to)",
+            ),
+            (self.unreadable, "with a header name that is not UTF-8"),
+        )
+        sent = [f"{name}: {counted(count, 'record')} sent" for name, count in self.sent.items()]
+        return [
+            *sent,
+            *(f"{counted(count, 'dead letter')} {why}" for count, why in skipped if count),
+        ]
+
 
 class Redrive:
-    """One redrive of a topic."""
+    """One redrive of a topic.
+
+    Attributes:
+        result: The progress so far.
+    """
 
     def __init__(
         self,
@@ -79,12 +101,17 @@ class Redrive:
         clock: Clock,
         wait: Callable[[float], object],
     ) -> None:
-        """Store what to do; `wait` pauses for seconds, for the rate limit."""
+        """Store what to do.
+
+        `wait` pauses for seconds, for the rate limit; it is called after each batch, and may raise
+        to stop.
+        """
+        self.result = RedriveResult()
         self._request = request
         self._kafka = {"log_level": 4, **kafka}
         self._clock = clock
         self._wait = wait
-        self._group = f"wirebroker-redrive.{request.topic}"
+        self._group = redrive_group(request.topic)
         self._failures: list[KafkaError] = []
         self._progress: dict[int, RedriveProgress] = {}
         # The ends of the partitions when it began.
@@ -94,10 +121,15 @@ class Redrive:
         """Redrive; an interrupted one is continued by the next.
 
         Raises:
-            ServiceError: It cannot go on; the message says what was done.
-            KafkaException: The cluster refuses it.
+            ServiceError: It cannot go on, or the cluster refuses it.
         """
-        result = RedriveResult()
+        try:
+            return self._run()
+        except KafkaException as error:
+            raise ServiceError(str(error)) from error
+
+    def _run(self) -> RedriveResult:
+        result = self.result
         producer = Producer(
             {**self._kafka, "transactional.id": self._group, "partitioner": "murmur2_random"}
         )
@@ -119,9 +151,9 @@ class Redrive:
                 self._send(producer, consumer, batch)
                 for _, target in batch:
                     result.sent[target] = result.sent.get(target, 0) + 1
-                if self._request.per_second is not None:
-                    passed = self._clock.monotonic() - began
-                    self._wait(max(len(batch) / self._request.per_second - passed, 0))
+                passed = self._clock.monotonic() - began
+                rate = self._request.per_second
+                self._wait(0 if rate is None else max(len(batch) / rate - passed, 0))
         finally:
             consumer.close()
         return result

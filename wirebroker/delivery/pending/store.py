@@ -112,6 +112,13 @@ class PendingStore:
         row = self._database.execute("SELECT 1 FROM entries WHERE name = ?", (name,)).fetchone()
         return row is not None
 
+    def entry(self, name: str) -> StoredEntry | None:
+        """Return a pending entry; None if it is not pending."""
+        row = self._database.execute(
+            "SELECT name, due, value FROM entries WHERE name = ?", (name,)
+        ).fetchone()
+        return None if row is None else StoredEntry(*row)
+
     def name_of(self, delivery_id: str) -> str | None:
         """Return the name of the entry with an id."""
         row = self._database.execute(

@@ -167,7 +167,7 @@ def asked(
     key: ApiKey, version: int, body: dict[str, Any], *, is_open: bool = False
 ) -> CheckedRequest:
     settings = OPEN if is_open else {"authorizer.class.name": STANDARD}
-    standard = StandardAuthorizer(Config(settings))
+    standard = StandardAuthorizer.configured(Config(settings))
     authorization = Authorization(standard, standard)
     access = authorization.access_for(Principal("User", "nobody"), "127.0.0.1", key)
     data = memoryview(bytearray(encode_request(key, version, body)))

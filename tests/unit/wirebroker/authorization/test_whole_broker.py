@@ -334,7 +334,7 @@ class Counting:
 
 
 def test_decision_is_cached_until_the_acls_change():
-    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    standard = StandardAuthorizer.configured(Config({"authorizer.class.name": STANDARD}))
     rules = [rule(Operation.WRITE, permission=ALLOW, name=f"n{n}") for n in range(5_000)]
     rules += [rule(Operation.WRITE, permission=ALLOW, principal=f"User:{n}") for n in range(5_000)]
     entries = [
@@ -365,7 +365,7 @@ def test_permission_on_some_topic_is_cached_until_the_acls_change() -> None:
             principals.append(client.principal)
             return client.principal == "User:alice"
 
-    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    standard = StandardAuthorizer.configured(Config({"authorizer.class.name": STANDARD}))
     authorization = Authorization(Counted(), standard)
     for user, may in (("alice", True), ("nobody", False)):
         principal = Principal("User", user)
@@ -378,7 +378,7 @@ def test_permission_on_some_topic_is_cached_until_the_acls_change() -> None:
 
 
 def test_decision_cache_memory_is_bounded_with_long_names():
-    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    standard = StandardAuthorizer.configured(Config({"authorizer.class.name": STANDARD}))
     entry = rule(Operation.WRITE, permission=ALLOW, name="*")
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})
@@ -393,7 +393,7 @@ def test_decision_cache_memory_is_bounded_with_long_names():
 
 
 def test_decision_cache_of_a_client_has_one_bound():
-    standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
+    standard = StandardAuthorizer.configured(Config({"authorizer.class.name": STANDARD}))
     entry = rule(ALL_OPERATIONS, permission=ALLOW, name="*")
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wirebroker.base.clock import SystemClock
-from wirebroker.cli.kafka.operators.hanging_transactions import HANGING_TITLES, hanging_rows
 from wirebroker.cli.kafka.plumbing.script import ScriptFlags, run_script, script_flags
 from wirebroker.cli.kafka.plumbing.subcommands import ScriptGroup
 from wirebroker.cli.kafka.plumbing.tables import tabbed
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
-from wirebroker.client.transactions.producer_states import (
-    PartitionProducer,
-    producers_of,
-    write_abort_marker,
-)
+from wirebroker.client.transactions.hanging import abort_at, hanging_producers, producer_at
+from wirebroker.client.transactions.producer_states import producers_of, write_abort_marker
 from wirebroker.client.transactions.transactions import (
     abort_transaction,
     describe_transaction,
@@ -43,6 +39,11 @@ _PRODUCER_TITLES: Final = (
     *("ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp"),
     "CurrentTransactionStartOffset",
 )
+_HANGING_TITLES: Final = (
+    *("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset"),
+    *("LastTimestamp", "Duration(min)"),
+)
+_MINUTE_MS: Final = 60_000
 _topic = click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="The topic.")
 _partition = click.option(
     "--partition", type=int, required=True, metavar="N", help="The partition."
@@ -172,16 +173,12 @@ def abort(
 
     async def work(client: KafkaClient, out: Output) -> None:
         del out
-        producer = (producer_id or 0, producer_epoch or 0)
-        epoch = coordinator_epoch or 0
         if start_offset is not None:
-            hanging = await _hanging_at(client, topic_partition, start_offset)
-            producer, epoch = (
-                (hanging.producer_id, hanging.producer_epoch),
-                hanging.coordinator_epoch,
-            )
-        # A transaction that hangs since its first record has no coordinator epoch.
-        await write_abort_marker(client, topic_partition, producer, max(0, epoch))
+            await abort_at(client, await producer_at(client, topic_partition, start_offset))
+            return
+        producer = (producer_id or 0, producer_epoch or 0)
+        epoch = max(0, coordinator_epoch or 0)
+        await write_abort_marker(client, topic_partition, producer, epoch)
 
     return _run(flags, work, f"Failed to abort the transaction in {topic_partition}")
 
@@ -213,14 +210,24 @@ def find_hanging(
         raise click.UsageError("The --partition argument requires --topic to be provided")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = await hanging_rows(
+        hanging = await hanging_producers(
             client,
             topic=topic,
             partition=partition,
             broker_id=broker_id,
-            longer_than_ms=max_transaction_timeout * 60_000,
+            longer_than_ms=max_transaction_timeout * _MINUTE_MS,
         )
-        _print(out, HANGING_TITLES, rows)
+        now_ms = client.clock.now_ms()
+        rows = [
+            (
+                *producer.place,
+                *(producer.producer_id, producer.producer_epoch, producer.coordinator_epoch),
+                *(producer.start_offset, producer.last_timestamp_ms),
+                (now_ms - producer.last_timestamp_ms) // _MINUTE_MS,
+            )
+            for producer in hanging
+        ]
+        _print(out, _HANGING_TITLES, rows)
 
     return _run(flags, work, "Failed to find hanging transactions")
 
@@ -240,15 +247,6 @@ def force_terminate(flags: ScriptFlags, *, transactional_id: str) -> int:
                 raise
 
     return _run(flags, work, f"Failed to force terminate transactionalId `{transactional_id}`")
-
-
-async def _hanging_at(
-    client: KafkaClient, topic_partition: TopicPartition, start_offset: int
-) -> PartitionProducer:
-    for producer in await producers_of(client, [topic_partition]):
-        if producer.start_offset == start_offset:
-            return producer
-    raise ClientError(f"no open transaction starts at offset {start_offset} of {topic_partition}")
 
 
 def _print(out: Output, titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:

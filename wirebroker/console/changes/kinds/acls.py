@@ -1,10 +1,218 @@
-"""Changes of ACLs."""
+"""Changes of ACLs: one ACL, those of a producer or consumer, all of a principal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from wirebroker.console.changes.change import ChangeKind
+from wirebroker.base.text import counted
+from wirebroker.client.errors import did_you_mean
+from wirebroker.client.security.acls import (
+    CONSUMER_OPERATIONS,
+    PRODUCER_OPERATIONS,
+    RuleFilter,
+    create_acls,
+    delete_acls,
+    list_acls,
+)
+from wirebroker.codecs.acls import WILDCARD
+from wirebroker.console.access.acl_decisions import decisions_by
+from wirebroker.console.access.acl_effects import effects_of, matching_names
+from wirebroker.console.changes.change import (
+    ChangeError,
+    ChangeKind,
+    ConsoleRole,
+    Field,
+    PreparedChange,
+)
+from wirebroker.console.changes.command_line import kafka_line, verb_line
+from wirebroker.console.changes.kinds.acl_fields import (
+    HOST,
+    PATTERN,
+    PRINCIPAL,
+    RULE_FIELDS,
+    TOPIC,
+    client_flags,
+    client_rules,
+    principal_of,
+    rule_flags,
+    rule_of_values,
+    rule_text,
+)
 
-KINDS: Final[tuple[ChangeKind, ...]] = ()
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from wirebroker.client.security.acls import AccessRule
+    from wirebroker.console.model.collector import Collector
+    from wirebroker.console.model.snapshot import ClusterSnapshot
+
+
+def _tool_line(collector: Collector, *flags: str) -> str:
+    return kafka_line(collector.settings, "kafka-acls", flags)
+
+
+async def _additions(
+    collector: Collector, rules: Sequence[AccessRule], summary: str, command: str
+) -> PreparedChange:
+    """Return the plan that adds ACLs, without those that exist."""
+    existing = set(await list_acls(collector.client, RuleFilter()))
+    new = [rule for rule in rules if rule not in existing]
+    if not new:
+        raise ChangeError("these ACLs exist already")
+    effects = effects_of(await decisions_by(collector, existing), collector.snapshot, added=new)
+    lines = [f"+ {rule_text(rule)}" for rule in new]
+    lines += [f"exists already: {rule_text(rule)}" for rule in rules if rule in existing]
+    warnings = list(effects.warnings)
+    if not effects.gains and not effects.losses:
+        warnings.append(
+            "no user gains or loses anything now: other ACLs, or super.users, decide already"
+        )
+    warnings += _missing_topics(new, collector.snapshot)
+
+    async def apply() -> str:
+        await create_acls(collector.client, new)
+        return f"{counted(len(new), 'ACL')} added"
+
+    return PreparedChange(
+        summary,
+        (*lines, *effects.gains, *effects.losses),
+        command,
+        apply,
+        tuple(warnings),
+    )
+
+
+def _missing_topics(rules: Iterable[AccessRule], snapshot: ClusterSnapshot) -> list[str]:
+    """Return a warning for each name without a topic, which may be misspelled."""
+    warnings: dict[str, None] = {}
+    for rule in rules:
+        name = rule.resource_name
+        if rule.resource_type != "topic" or name == WILDCARD:
+            continue
+        if rule.pattern_type == "literal" and name not in snapshot.topics:
+            warnings[f"there is no topic {name} yet{did_you_mean(name, snapshot.topics)}"] = None
+        elif rule.pattern_type == "prefixed" and not matching_names(rule, snapshot):
+            warnings[f"no topic begins with {name} yet"] = None
+    return list(warnings)
+
+
+async def _add(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    rule = rule_of_values(values)
+    return await _additions(
+        collector,
+        [rule],
+        f"Add an ACL: {rule_text(rule)}",
+        _tool_line(collector, "--add", *rule_flags(rule)),
+    )
+
+
+async def _let_produce(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    names = {"topic": values["topic"], "transactional_id": values["transactional_id"]}
+    rules = client_rules(values, PRODUCER_OPERATIONS, names)
+    return await _additions(
+        collector,
+        rules,
+        f"Let {values['principal']} write to topic {values['topic']}",
+        _tool_line(collector, "--add", "--producer", *client_flags(values, names)),
+    )
+
+
+async def _let_consume(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    names = {"topic": values["topic"], "group": values["group"]}
+    rules = client_rules(values, CONSUMER_OPERATIONS, names)
+    return await _additions(
+        collector,
+        rules,
+        f"Let {values['principal']} read topic {values['topic']} in group {values['group']}",
+        _tool_line(collector, "--add", "--consumer", *client_flags(values, names)),
+    )
+
+
+async def _removal(
+    collector: Collector, rule_filter: RuleFilter, summary: str, command: str
+) -> PreparedChange:
+    """Return the plan that removes the ACLs that a filter matches."""
+    existing = await list_acls(collector.client, RuleFilter())
+    matching = set(await list_acls(collector.client, rule_filter))
+    removed = [rule for rule in existing if rule in matching]
+    if not removed:
+        raise ChangeError("there is no such ACL: it may have been removed meanwhile")
+    decisions = await decisions_by(collector, existing)
+    effects = effects_of(decisions, collector.snapshot, removed=removed)
+
+    async def apply() -> str:
+        deleted = await delete_acls(collector.client, rule_filter)
+        return f"{counted(len(deleted), 'ACL')} removed"
+
+    return PreparedChange(
+        summary,
+        (*(f"- {rule_text(rule)}" for rule in removed), *effects.losses, *effects.gains),
+        command,
+        apply,
+        effects.warnings,
+    )
+
+
+async def _remove(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    rule = rule_of_values(values)
+    return await _removal(
+        collector,
+        RuleFilter(*rule),
+        f"Remove an ACL: {rule_text(rule)}",
+        _tool_line(collector, "--remove", "--force", *rule_flags(rule)),
+    )
+
+
+async def _remove_all(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    principal = principal_of(values)
+    return await _removal(
+        collector,
+        RuleFilter(principal=principal),
+        f"Remove all ACLs of {principal}",
+        verb_line(collector.settings, "acl delete", ("--principal", principal, "--yes")),
+    )
+
+
+def _kind(
+    name: str,
+    title: str,
+    fields: tuple[Field, ...],
+    prepare: Callable[[Collector, Mapping[str, str]], Awaitable[PreparedChange]],
+) -> ChangeKind:
+    return ChangeKind(name, title, ConsoleRole.ADMIN, fields, "principal", prepare, "acls")
+
+
+KINDS: Final[tuple[ChangeKind, ...]] = (
+    _kind("add-acl", "Add an ACL", RULE_FIELDS, _add),
+    _kind("remove-acl", "Remove an ACL", RULE_FIELDS, _remove),
+    _kind(
+        "let-produce",
+        "Let a service produce",
+        (
+            PRINCIPAL,
+            TOPIC,
+            Field(
+                "transactional_id",
+                "Transactional id",
+                help="For producers with transactions; * for all.",
+                is_required=False,
+            ),
+            PATTERN,
+            HOST,
+        ),
+        _let_produce,
+    ),
+    _kind(
+        "let-consume",
+        "Let a service consume",
+        (
+            PRINCIPAL,
+            TOPIC,
+            Field("group", "Group", help="Its consumer group; * for all groups."),
+            PATTERN,
+            HOST,
+        ),
+        _let_consume,
+    ),
+    _kind("remove-acls-of", "Remove all ACLs of a principal", (PRINCIPAL,), _remove_all),
+)

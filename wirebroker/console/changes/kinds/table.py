@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.console.changes.kinds import (
     acls,
     configs,
+    delivery,
+    elections,
     groups,
     messages,
     placement,
@@ -25,6 +27,8 @@ CHANGES: Final[dict[str, ChangeKind]] = {
     for kinds in (
         acls.KINDS,
         configs.KINDS,
+        delivery.KINDS,
+        elections.KINDS,
         groups.KINDS,
         messages.KINDS,
         placement.KINDS,

@@ -1,4 +1,4 @@
-"""Open transactions that no coordinator will end, for kafka-transactions find-hanging.
+"""Open transactions that no coordinator will end.
 
 A transaction hangs if it is open for too long, and its coordinator has no transaction of that
 producer, or none that includes the partition.
@@ -8,34 +8,33 @@ Source: Kafka's TransactionsCommand.FindHangingTransactionsCommand (KIP-664).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topic_lookup import find_topics
-from wirebroker.client.transactions.producer_states import PartitionProducer, producers_of
+from wirebroker.client.transactions.producer_states import producers_of, write_abort_marker
 from wirebroker.client.transactions.transactions import describe_transaction, list_transactions
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
-
-HANGING_TITLES: Final = (
-    *("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset"),
-    *("LastTimestamp", "Duration(min)"),
-)
-_MINUTE_MS: Final = 60_000
+    from wirebroker.client.transactions.producer_states import PartitionProducer
 
 
-async def hanging_rows(
+async def hanging_producers(
     client: KafkaClient,
     *,
     topic: str | None,
-    partition: int | None,
-    broker_id: int | None,
+    partition: int | None = None,
+    broker_id: int | None = None,
     longer_than_ms: int,
-) -> list[tuple[object, ...]]:
-    """Return a row for each hanging transaction; None does not limit the search."""
+) -> list[PartitionProducer]:
+    """Return the producers of hanging transactions; None does not limit the search.
+
+    Raises:
+        ClientError: The topic or partition does not exist, or a broker refuses.
+    """
     topic_partitions = await _topic_partitions(client, topic, partition, broker_id)
     now_ms = client.clock.now_ms()
     open_ones = [
@@ -44,19 +43,32 @@ async def hanging_rows(
         if producer.start_offset is not None
         and now_ms - producer.last_timestamp_ms > longer_than_ms
     ]
-    return [
-        (
-            *(
-                producer.place.topic,
-                producer.place.partition,
-                producer.producer_id,
-                producer.producer_epoch,
-            ),
-            *(producer.coordinator_epoch, producer.start_offset, producer.last_timestamp_ms),
-            (now_ms - producer.last_timestamp_ms) // _MINUTE_MS,
-        )
-        for producer in await _hanging(client, open_ones)
-    ]
+    return await _hanging(client, open_ones)
+
+
+async def producer_at(
+    client: KafkaClient, partition: TopicPartition, start_offset: int
+) -> PartitionProducer:
+    """Return the producer whose open transaction starts at an offset.
+
+    Raises:
+        ClientError: There is none.
+    """
+    for producer in await producers_of(client, [partition]):
+        if producer.start_offset == start_offset:
+            return producer
+    raise ClientError(f"no open transaction starts at offset {start_offset} of {partition}")
+
+
+async def abort_at(client: KafkaClient, producer: PartitionProducer) -> None:
+    """Abort the open transaction of a producer in its partition, without its coordinator."""
+    # A transaction that hangs since its first record has no coordinator epoch.
+    await write_abort_marker(
+        client,
+        producer.place,
+        (producer.producer_id, producer.producer_epoch),
+        max(0, producer.coordinator_epoch),
+    )
 
 
 async def _topic_partitions(

@@ -1,0 +1,94 @@
+"""Requests to a broker's HTTP interface are bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.client.errors import ClientError
+from wirebroker.console.broker_http import http_client
+from wirebroker.console.broker_http.control_calls import controlled_clock, run_control
+from wirebroker.console.broker_http.http_client import http_request
+from wirebroker.console.model.http_settings import HttpSettings
+from wirebroker.console.model.settings import ClusterSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, list[str | None]]]:
+    """Serve one response; yield the address and the tokens that were received."""
+    tokens: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens.append(self.headers["Authorization"])
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", tokens
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_the_token_is_sent_and_redirects_are_not_followed():
+    with answering(302, b"moved", Location="http://127.0.0.1:1/") as (url, tokens):
+        reply = await http_request(HttpSettings(url, "secret"), "GET", url)
+        assert (reply.status, reply.body, tokens) == (302, b"moved", ["Bearer secret"])
+
+
+async def test_a_large_response_is_refused(monkeypatch):
+    monkeypatch.setattr(http_client, "_MOST_BYTES", 1000)
+    with (
+        answering(200, b"x" * 100_000) as (url, _),
+        pytest.raises(ClientError, match="is larger than"),
+    ):
+        await http_request(HttpSettings(url), "GET", url)
+
+
+async def test_an_address_without_a_server_is_named():
+    with pytest.raises(ClientError, match=r"http://127.0.0.1:1 does not respond"):
+        await http_request(HttpSettings(), "GET", "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (404, b"no such path", "is not the HTTP listener of a broker in test mode"),
+        (200, b"<html>", "is not the HTTP listener of a broker in test mode"),
+        (200, b"[]", "is not the HTTP listener of a broker in test mode"),
+        (200, b'{"now_ms": "soon"}', "is not the HTTP listener of a broker in test mode"),
+        (401, b"", "refuses the token: set wirebroker.http.token"),
+        (400, b'{"error": "frozen"}', "frozen"),
+        (200, b"[" * 100_000, "is not the HTTP listener of a broker in test mode"),
+    ],
+    ids=["other-server", "html", "list", "text", "token", "error", "deep"],
+)
+async def test_responses_of_other_programs_are_explained(status, body, message):
+    with answering(status, body) as (url, _):
+        cluster = ClusterSettings("dev", "b:1", {"wirebroker.test.url": url})
+        with pytest.raises(ClientError, match=message):
+            await controlled_clock(cluster)
+
+
+async def test_a_command_returns_its_result():
+    with answering(200, b"[1, 2]") as (url, _):
+        cluster = ClusterSettings("dev", "b:1", {"wirebroker.test.url": url})
+        assert await run_control(cluster, "faults", {}) == [1, 2]

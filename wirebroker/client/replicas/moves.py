@@ -1,0 +1,166 @@
+"""Moves of replicas with their throttle: started, canceled, throttled while they run.
+
+A throttle remains when the moves have ended, until it is removed (KIP-73).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.configs.configs import BROKER, configs_of
+from wirebroker.client.errors import ClientError
+from wirebroker.client.replicas.reassignment_plan import planned_replicas
+from wirebroker.client.replicas.reassignments import move_replicas, replicas_of
+from wirebroker.client.replicas.replication_throttle import RATES, throttle, unthrottle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.replicas.reassignments import Reassignment
+    from wirebroker.client.topics.leaders import TopicPartition
+
+
+# A broker that does not respond is not waited for longer.
+_PATIENCE_S: Final = 3.0
+
+
+class Throttles(NamedTuple):
+    """The throttles of moves.
+
+    Attributes:
+        rates: In bytes per second, of the brokers that have one.
+        silent: The brokers that do not respond.
+    """
+
+    rates: dict[int, int]
+    silent: list[int]
+
+
+class ReplicaPlan(NamedTuple):
+    """Replicas of partitions, now and as planned."""
+
+    current: dict[TopicPartition, list[int]]
+    planned: dict[TopicPartition, list[int]]
+
+    @property
+    def moves(self) -> dict[TopicPartition, list[int]]:
+        """The planned replicas of partitions that change."""
+        return {
+            partition: goal
+            for partition, goal in self.planned.items()
+            if goal != self.current[partition]
+        }
+
+
+async def replicas_of_partitions(
+    client: KafkaClient, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[int]]:
+    """Return the replicas of partitions, in this order.
+
+    Raises:
+        ClientError: A topic or partition does not exist.
+    """
+    requested = list(partitions)
+    current = await replicas_of(client, [partition.topic for partition in requested])
+    for partition in requested:
+        if partition not in current:
+            raise ClientError(f"there is no partition {partition}")
+    return {partition: current[partition] for partition in requested}
+
+
+async def spread_replicas(
+    client: KafkaClient,
+    topics: Sequence[str],
+    brokers: Sequence[int] | None = None,
+    *,
+    count: int | None = None,
+) -> ReplicaPlan:
+    """Return a plan that spreads topics over brokers and moves as few replicas as possible.
+
+    `brokers` are all running ones by default, `count` replicas of a partition as many as now.
+
+    Raises:
+        ClientError: A topic or broker does not exist, or there are too few brokers.
+    """
+    running = await client.broker_ids()
+    unknown = sorted(set(brokers or ()) - set(running))
+    if unknown:
+        listed = ", ".join(map(str, running))
+        raise ClientError(f"there is no broker {unknown[0]}; running brokers: {listed}")
+    current = await replicas_of(client, topics)
+    try:
+        planned = await in_thread(
+            Work.LISTS, lambda: planned_replicas(current, brokers or running, count=count)
+        )
+    except ValueError as error:
+        raise ClientError(str(error)) from None
+    return ReplicaPlan(current, planned)
+
+
+async def start_moves(
+    client: KafkaClient,
+    current: Mapping[TopicPartition, Sequence[int]],
+    goals: Mapping[TopicPartition, Sequence[int]],
+    bytes_per_s: int | None,
+) -> None:
+    """Start moves from the current replicas, after setting their throttle; None sets none.
+
+    Raises:
+        ClientError: A move is refused; others may have started.
+    """
+    if bytes_per_s is not None:
+        await throttle(client, current, goals, bytes_per_s)
+    await move_replicas(client, goals)
+
+
+async def cancel_moves(client: KafkaClient, reassignments: Sequence[Reassignment]) -> list[int]:
+    """Cancel moves and remove the throttles of all brokers; return those that do not respond."""
+    await move_replicas(client, {reassignment.place: None for reassignment in reassignments})
+    return await unthrottle_moves(client, {row.place.topic for row in reassignments})
+
+
+async def throttle_moves(
+    client: KafkaClient, reassignments: Sequence[Reassignment], bytes_per_s: int
+) -> None:
+    """Set the throttle of running moves, between two brokers."""
+    await throttle(
+        client,
+        {row.place: row.origin for row in reassignments},
+        {row.place: row.goal for row in reassignments},
+        bytes_per_s,
+    )
+
+
+async def unthrottle_moves(client: KafkaClient, topics: Iterable[str]) -> list[int]:
+    """Remove the throttles of topics and of all brokers; return brokers that do not respond."""
+    return await unthrottle(client, sorted(set(topics)), await client.broker_ids())
+
+
+async def throttles_of(client: KafkaClient) -> Throttles:
+    """Return the throttles of all running brokers.
+
+    Raises:
+        ClientError: This user may not describe the brokers' configs.
+    """
+    brief = client.within(min(client.timeout_s, _PATIENCE_S))
+    broker_ids = await client.broker_ids()
+    answers = await client.together(*(_throttle_of(brief, broker_id) for broker_id in broker_ids))
+    known = dict(zip(broker_ids, answers, strict=True))
+    return Throttles(
+        {broker_id: rate for broker_id, rate in known.items() if rate},
+        [broker_id for broker_id, rate in known.items() if rate is None],
+    )
+
+
+async def _throttle_of(client: KafkaClient, broker_id: int) -> int | None:
+    """Return a broker's throttle, 0 for none; None if it does not respond."""
+    try:
+        configs = await configs_of(client, BROKER, str(broker_id), names=RATES)
+    except ClientError as error:
+        if error.code:
+            raise
+        return None
+    rates = [int(config.value) for config in configs if config.is_set and config.value]
+    return min(rates, default=0)

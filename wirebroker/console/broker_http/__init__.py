@@ -1,0 +1,1 @@
+"""The controls of brokers in test mode, over HTTP."""

@@ -1,0 +1,1 @@
+"""Delivery services of a cluster: pending records and dead letters."""
