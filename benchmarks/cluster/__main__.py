@@ -1,11 +1,12 @@
 """Clusters and workers, compared with Apache Kafka in the same setup on this machine.
 
     python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers] [quorum]
-        [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
+        [large-quorum] [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
 
-Three nodes of each kind, one of which is also the controller; `quorum`: three controllers. Without
-names, all are measured; --output keeps earlier figures of other names. CPU per record is the
-primary figure, because the rate depends on all processes that share the cores.
+Three nodes of each kind, one of which is also the controller; `quorum`: three controllers;
+`large-quorum`: with 100,000 partitions. Without names, all are measured; --output keeps earlier
+figures of other names. CPU per record is the primary figure, because the rate depends on all
+processes that share the cores.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks.cluster import (
     catching_up,
     failovers,
     figures,
+    large_quorums,
     memory,
     produces,
     quorums,
@@ -43,6 +45,7 @@ def main() -> int:
         "catch-up": partial(catching_up.measure, checkout, pairs),
         "memory": partial(memory.measure, checkout),
         "quorum": partial(quorums.measure, checkout, pairs),
+        "large-quorum": partial(large_quorums.measure, checkout, pairs),
         "workers": partial(workers.measure, checkout, pairs, most_tries=options.tries),
     }
     unknown = set(options.kinds) - set(kinds)

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.cluster.admin import until
@@ -29,7 +30,7 @@ from tests.support.tools.ports import HOST
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from compat_tests.cluster.quorum.mixed_quorum import Kind
 
@@ -66,7 +67,7 @@ def measure(checkout: Path | None, pairs: int) -> list[Figure]:
     cpu = Figure("metadata commit: CPU of three voters", "us")
     memory = Figure("voter: memory", "MB", least_ratio=_LEAST_MEMORY_RATIO)
     chance = random.Random(7)
-    with _quorum(OURS, checkout) as ours, _quorum(THEIRS, None) as theirs:
+    with started_quorum(OURS, checkout) as ours, started_quorum(THEIRS, None) as theirs:
         for _ in range(pairs):
             phase_s = chance.random()
             for kind, quorum in ((OURS, ours), (THEIRS, theirs)):
@@ -75,8 +76,8 @@ def measure(checkout: Path | None, pairs: int) -> list[Figure]:
                 for figure, value in (
                     (rate, committed),
                     (cpu, cpu_us),
-                    (memory, _memory_mb(quorum)),
-                    (failover, _fail_over(quorum, phase_s)),
+                    (memory, memory_mb(quorum)),
+                    (failover, fail_over(quorum, phase_s)),
                 ):
                     (figure.ours if is_ours else figure.theirs).append(value)
                     print(f"  {kind}, {figure.name}: {value:.2f}", flush=True)
@@ -84,10 +85,13 @@ def measure(checkout: Path | None, pairs: int) -> list[Figure]:
 
 
 @contextlib.contextmanager
-def _quorum(kind: str, checkout: Path | None) -> Iterator[MixedQuorum]:
+def started_quorum(
+    kind: str, checkout: Path | None, more_settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[MixedQuorum]:
+    """Start three voters of a kind (OURS, of a checkout, or THEIRS)."""
     with tempfile.TemporaryDirectory(prefix=f"wirebroker-quorum-{kind}-") as name:
         voter_kind: Kind = "wirebroker" if kind == OURS else "apache"
-        settings = {**KAFKA_HEARTBEATS, **_DEFAULT_TIMEOUTS}
+        settings = {**KAFKA_HEARTBEATS, **_DEFAULT_TIMEOUTS, **more_settings}
         quorum = MixedQuorum(Path(name), [voter_kind] * 3, settings, has_proxies=False)
         for node_id in quorum.voter_nodes:
             node = _Ours(quorum, node_id) if kind == OURS else _Theirs(quorum, node_id)
@@ -110,40 +114,44 @@ def _change(client: BlockingClient, value: int) -> bool:
     return not answer.responses[0].error_code
 
 
-def _connect(quorum: MixedQuorum, node_id: int) -> BlockingClient:
+def connect(quorum: MixedQuorum, node_id: int) -> BlockingClient:
+    """Connect to a voter."""
     return BlockingClient((HOST, quorum.listening[node_id]), timeout_s=10)
 
 
-def _fail_over(quorum: MixedQuorum, phase_s: float) -> float:
-    leader_id = _leader(quorum)
+def fail_over(quorum: MixedQuorum, phase_s: float) -> float:
+    """Kill the leader; return seconds until another one has committed a change."""
+    leader_id = leader_of(quorum)
     time.sleep(phase_s)
     began = time.monotonic()
     quorum.voter_nodes[leader_id].kill9()
     others = [node_id for node_id in quorum.voter_nodes if node_id != leader_id]
-    while not any(_is_committed_by(quorum, node_id) for node_id in others):
+    while not any(is_committed_by(quorum, node_id) for node_id in others):
         time.sleep(_POLL_S)
     took_s = time.monotonic() - began
     quorum.voter_nodes[leader_id].start()
-    until(lambda: _has_all(quorum))
+    until(lambda: has_all(quorum))
     return took_s
 
 
-def _leader(quorum: MixedQuorum) -> int:
+def leader_of(quorum: MixedQuorum) -> int:
+    """Wait for the leader and return it."""
     until(lambda: quorum.leader() is not None)
     leader_id = quorum.leader()
     assert leader_id is not None
     return leader_id
 
 
-def _has_all(quorum: MixedQuorum) -> bool:
+def has_all(quorum: MixedQuorum) -> bool:
     """Return whether all voters have all committed records."""
-    status = quorum.status(_leader(quorum))
+    status = quorum.status(leader_of(quorum))
     return status is not None and all(end >= status[0] for end in status[1].values())
 
 
-def _is_committed_by(quorum: MixedQuorum, node_id: int) -> bool:
+def is_committed_by(quorum: MixedQuorum, node_id: int) -> bool:
+    """Return whether a voter commits a change, as the leader."""
     try:
-        with contextlib.closing(_connect(quorum, node_id)) as client:
+        with contextlib.closing(connect(quorum, node_id)) as client:
             return _change(client, random.randrange(1, 1 << 40))
     except (OSError, AssertionError):
         return False
@@ -151,12 +159,12 @@ def _is_committed_by(quorum: MixedQuorum, node_id: int) -> bool:
 
 def _commits(quorum: MixedQuorum) -> tuple[float, float]:
     """Return commits a second, and microseconds of CPU of each."""
-    leader_id = _leader(quorum)
+    leader_id = leader_of(quorum)
     counts = [0] * _CONNECTIONS
     end = time.monotonic() + _SECONDS
 
     def work(index: int) -> None:
-        with contextlib.closing(_connect(quorum, leader_id)) as client:
+        with contextlib.closing(connect(quorum, leader_id)) as client:
             while time.monotonic() < end:
                 assert _change(client, (index << 32) + counts[index] + 1)
                 counts[index] += 1
@@ -173,6 +181,7 @@ def _commits(quorum: MixedQuorum) -> tuple[float, float]:
     return sum(counts) / _SECONDS, cpu_s / sum(counts) * 1e6
 
 
-def _memory_mb(quorum: MixedQuorum) -> float:
+def memory_mb(quorum: MixedQuorum) -> float:
+    """Return the average memory of a voter."""
     values = [resident_mb(node.process_id) for node in quorum.voter_nodes.values()]
     return sum(values) / len(values)

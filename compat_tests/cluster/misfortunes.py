@@ -12,18 +12,30 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from tests.support.brokers.brokers import Broker
-
 Kind = Literal["kill", "freeze", "restart"]
 
 # By then a frozen node has caught up with its controller.
 _ZOMBIE_S = 3.0
+
+
+class Victim(Protocol):
+    """A node, as Broker has it."""
+
+    def kill9(self) -> None: ...
+
+    def freeze(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+    def start(self) -> None: ...
 
 
 class Misfortunes:
@@ -35,12 +47,12 @@ class Misfortunes:
     """
 
     def __init__(
-        self, nodes: Sequence[Broker], choice: random.Random, *, most_s: float = 8.0
+        self, nodes: Sequence[Victim], choice: random.Random, *, most_s: float = 8.0
     ) -> None:
         kinds: tuple[Kind, ...] = ("kill", "freeze", "restart")
         self._due = list(itertools.product(kinds, nodes))
         choice.shuffle(self._due)
-        self._under_way: tuple[Kind, Broker] | None = None
+        self._under_way: tuple[Kind, Victim] | None = None
         self._since = 0.0
         self._thawed_at = -_ZOMBIE_S
         self.counts: Counter[str] = Counter()

@@ -19,6 +19,7 @@ import pytest
 
 from compat_tests.cluster.misfortunes import Misfortunes
 from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.cluster.quorum.active_controller import ActiveController, three_voters
 from compat_tests.support import topics
 from compat_tests.transactions.churn import Churn, write_ids
 from compat_tests.transactions.churn_member import PARTITIONS
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compat_tests.cluster.conftest import StartCluster
+    from compat_tests.cluster.misfortunes import Victim
     from compat_tests.cluster.nodes import Cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(1800)]
@@ -82,7 +84,18 @@ def test_copy_is_exact_while_coordinators_of_both_kinds_move(
     _copy_under_misfortunes(cluster, tmp_path, request.config.getoption("--seed"))
 
 
-def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
+@pytest.mark.parametrize("java_broker", [None, 1], ids=["own", "mixed"])
+def test_copy_is_exact_while_coordinators_and_active_controllers_of_three_move(
+    tmp_path: Path, request: pytest.FixtureRequest, java_broker: int | None
+) -> None:
+    with three_voters(tmp_path / "cluster", _REPLICATED, java_broker=java_broker) as quorum:
+        active = ActiveController(quorum)
+        seed = request.config.getoption("--seed")
+        _copy_under_misfortunes(quorum, tmp_path, seed, active)
+        assert len(active.victims) == 3, "killed, frozen and restarted"
+
+
+def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int, *more: Victim) -> None:
     choice = random.Random(seed)
     bootstrap = cluster.bootstrap
     for name in NAMES:
@@ -93,7 +106,7 @@ def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
     watchers = [Watcher(bootstrap, name, PARTITIONS) for name in NAMES[1:]]
     stderr = folder / "members.stderr"
     churn = Churn(bootstrap, list(NAMES), choice, stderr, request_s=REQUEST_S)
-    misfortunes = Misfortunes(list(cluster.brokers.values()), choice)
+    misfortunes = Misfortunes([*cluster.brokers.values(), *more], choice)
     java = JavaLoad(bootstrap, list(JAVA_TOPICS), 1, str(seed)).start()
     groups = {f"group-{stage.target}": stage.source for stage in churn.stages}
     offsets = CommittedOffsets(

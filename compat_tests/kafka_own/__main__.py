@@ -30,7 +30,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; default: all")
     parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
     parser.add_argument("--protocols", choices=("classic", "all"), default="all")
-    parser.add_argument("--controllers", type=int, default=1, help="most controllers of a cluster")
+    parser.add_argument(
+        "--controllers",
+        type=int,
+        default=suite.MOST_CONTROLLERS,
+        help="most controllers of a cluster",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="classes at a time")
     parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="run part I of N")
     parser.add_argument("--output", type=Path, help="keep the reports in this folder")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # The newest version whose test jars can be compiled against; brokers of 4.4 pass the tests, too.
 KAFKA_VERSION: Final = "4.3.1"
 APACHE: Final = "kafka"
+# Each cluster gets as many controllers as its test asks for.
+MOST_CONTROLLERS: Final = 99
 _FOLDER: Final = Path(__file__).parent
 _CLUSTER_TESTS: Final = (
     *(
@@ -138,13 +140,12 @@ def _command(name: str, broker: Broker, reports: Path) -> Sequence[str]:
         "kit.broker": broker.command,
         # Kafka's own nodes have the version that wirebroker's are compared with.
         "kit.java.classpath": f"{tools.kafka_jars()}/*" if is_apache else kafka,
+        "kit.controllers": str(broker.controllers),
         "kit.tails": "true",
         "org.slf4j.simpleLogger.defaultLogLevel": "off",
     }
     if broker.protocols:
         properties["kit.protocols"] = broker.protocols
-    if not is_apache:
-        properties["kit.controllers"] = str(broker.controllers)
     settings = {
         "junit.jupiter.extensions.autodetection.enabled": "true",
         "junit.jupiter.execution.timeout.default": f"{_TEST_S}s",

@@ -39,7 +39,8 @@ def test_kafka_test_class_passes(name: str, broker_kind: str, tmp_path: Path) ->
     (whole_name,) = [
         class_name for class_name in suite.class_names() if class_name.rpartition(".")[2] == name
     ]
-    outcomes = suite.run_class(whole_name, suite.Broker(command, "", 1), tmp_path)
+    broker = suite.Broker(command, "", suite.MOST_CONTROLLERS)
+    outcomes = suite.run_class(whole_name, broker, tmp_path)
     assert not unexpected(outcomes)
     assert not outdated(outcomes)
     assert any(outcome.result == "passed" for outcome in outcomes), outcomes

@@ -175,10 +175,23 @@ STEPS = (
         pytest_of(
             "compat_tests/cluster/nightly_coordinators.py",
             "compat_tests/cluster/nightly_replication.py",
-            *("--long", "--seed", "random"),
+            *("--long", "--seed", "random", "-k", "not three"),
         ),
         12,
         "each node of three-node clusters is killed, frozen and restarted while clients run",
+        nights=2,
+    ),
+    Step(
+        "cluster-voters",
+        pytest_of(
+            "compat_tests/cluster/nightly_coordinators.py",
+            "compat_tests/cluster/nightly_replication.py",
+            "compat_tests/cluster/quorum/nightly_resumption.py",
+            *("--long", "--seed", "random", "-k", "three and own or writes_go_on"),
+        ),
+        12,
+        "the same with three voters, the active one among the victims; how soon writes go on",
+        nights=2,
     ),
     Step(
         "cluster-controllers",
@@ -414,6 +427,17 @@ STEPS = (
         12,
         "wirebroker and Apache Kafka as voters of one quorum: kills, freezes, network cuts",
         nights=8,
+    ),
+    Step(
+        "cluster-voters-mixed",
+        pytest_of(
+            "compat_tests/cluster/nightly_coordinators.py",
+            "compat_tests/cluster/nightly_replication.py",
+            *("--long", "--seed", "random", "-k", "three and mixed"),
+        ),
+        8,
+        "the same as cluster-voters, with a broker of Apache Kafka",
+        nights=6,
     ),
 )
 

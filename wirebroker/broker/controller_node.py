@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
 from wirebroker.broker.bound_sockets import bind_all, endpoint_of
+from wirebroker.broker.late_modules import import_late
 from wirebroker.broker.voter_membership import membership_of, registration_of
+from wirebroker.config import ConfigError
 from wirebroker.config.listeners.listeners import controller_listeners_of, is_wildcard
 from wirebroker.coordinator.controller.security.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
@@ -25,6 +27,7 @@ from wirebroker.net.listeners.listener import Listener
 from wirebroker.net.listeners.ready_lines import BoundListener, shown_address
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.quorum.controller.controller_duties import ControllerDuties
+from wirebroker.quorum.controller.controller_reports import ControllerReports
 from wirebroker.quorum.controller.membership import voter_endpoints
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.quorum.raft.leader_watch import LeaderWatch, voter_states
@@ -32,7 +35,7 @@ from wirebroker.security.sasl.listener_sasl import ListenerSasl
 from wirebroker.security.tls.listener_tls import ListenerTls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
@@ -46,6 +49,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
+# Of a node that has to reach other controllers.
+_CLIENT_MODULES: Final = (
+    "wirebroker.quorum.channel.remote_channel",
+    "wirebroker.quorum.membership.controller_registration",
+    "wirebroker.quorum.membership.joined_quorum",
+)
 _API_MODULES: Final = ("envelope", "local_requests", "quorum_requests", "requests")
 _SINGLE: Final = (
     "the controller at {} is the only one of its cluster: while it is down, brokers keep serving, "
@@ -67,8 +76,12 @@ class ControllerNode:
         "_clock",
         "_duties",
         "_files",
+        "_joining",
         "_listener_configs",
         "_listeners",
+        "_membership",
+        "_on_disk_failure",
+        "_on_unusable",
         "_registration",
         "_sasl",
         "_settings",
@@ -79,9 +92,20 @@ class ControllerNode:
         "controller",
     )
 
-    def __init__(self, config: Config, *, clock: Clock, files: Files) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock,
+        files: Files,
+        on_disk_failure: Callable[[str, OSError], None],
+        on_unusable: Callable[[str], None],
+    ) -> None:
+        """Store the parts; the callbacks are those of ControllerReports."""
         self._clock = clock
         self._files = files
+        self._on_disk_failure = on_disk_failure
+        self._on_unusable = on_unusable
         self._settings = NetworkSettings.from_config(config)
         self._listener_configs = controller_listeners_of(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -92,6 +116,9 @@ class ControllerNode:
         self._duties: ControllerDuties | None = None
         self._registration: ControllerRegistration | None = None
         self._watch: LeaderWatch | None = None
+        self._membership: Membership | None = None
+        # While a node that was the only voter prepares to have others.
+        self._joining: asyncio.Task[None] | None = None
         self.controller: QuorumController | None = None
 
     @property
@@ -145,7 +172,11 @@ class ControllerNode:
             rules=rules,
             membership=membership,
             first_users=first_users,
+            reports=ControllerReports(
+                self._on_disk_failure, self._on_unusable, on_voters=self._voters_changed
+            ),
         )
+        self._membership = membership
         self._duties = ControllerDuties(controller, serves_others=bool(self._sockets))
         if self._sockets:
             await self._tls.open(self._listener_configs)
@@ -155,6 +186,25 @@ class ControllerNode:
             else:
                 self._join_others(controller, membership)
         return controller
+
+    def _voters_changed(self) -> None:
+        """Begin to watch the quorum when this node is no longer its only voter."""
+        controller = self.controller
+        if controller is None or self._table is None or self._joining is not None:
+            return  # not open yet, or nothing to do
+        if self._watch is None and not controller.node.is_only_voter:
+            self._joining = asyncio.create_task(self._begin_to_join(), name="join the voters")
+
+    async def _begin_to_join(self) -> None:
+        await import_late(_CLIENT_MODULES)
+        assert self.controller is not None, "voters change when it is open"
+        assert self._membership is not None, "likewise"
+        if self.controller.node.is_ended:
+            return
+        try:
+            self._join_others(self.controller, self._membership)
+        except ConfigError as error:
+            logger.warning("this controller cannot register with the other ones: %s", error)
 
     def _is_formatted_now(
         self,
@@ -176,15 +226,19 @@ class ControllerNode:
         )
 
     def _join_others(self, controller: QuorumController, membership: Membership) -> None:
-        """Register with the active controller, and watch for one."""
+        """Watch for an active controller, and register with it.
+
+        Raises:
+            ConfigError: The connections to the other voters cannot be used.
+        """
         config = controller.rules.config
-        self._registration = registration_of(config, self._clock, controller)
-        self._registration.start()
         describe = partial(
             voter_states, controller.node, membership.transport, membership.listener_name
         )
         self._watch = LeaderWatch(controller.node, describe, self._clock)
         self._watch.start()
+        self._registration = registration_of(config, self._clock, controller)
+        self._registration.start()
 
     def _log_single(self) -> None:
         addresses = ", ".join(
@@ -227,6 +281,9 @@ class ControllerNode:
         await self._stop_parts()
 
     async def _stop_parts(self) -> None:
+        if self._joining is not None:
+            self._joining.cancel()
+            await asyncio.wait([self._joining])
         for part in (self._duties, self._registration, self._watch):
             if part is not None:
                 await part.stop()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.http.server import HttpServer
     from wirebroker.net.listeners.ready_lines import BoundListener
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
 
 logger = logging.getLogger("wirebroker")
 
@@ -48,10 +49,22 @@ class ControllerServer:
         self.config = config
         self._on_failure = on_failure or logger.error
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
-        self.node = ControllerNode(config, clock=clock or SystemClock(), files=self.files)
+        self.clock = clock or SystemClock()
+        self.node = ControllerNode(
+            config,
+            clock=self.clock,
+            files=self.files,
+            on_disk_failure=self._disk_failed,
+            on_unusable=self._on_failure,
+        )
         self._port_file = PortFile(port_file)
         self._directories = LogDirLocks(config, self.files)
         self.http: HttpServer | None = None
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller, once it is open."""
+        return self.node.controller
 
     @property
     def bound(self) -> list[BoundListener]:
@@ -121,20 +134,22 @@ class ControllerServer:
                 rules.use_config(dynamic_config(self.config, image, node_id))
 
         controller.follower.subscribe("the configuration", follow)
-        controller.on_disk_failure = lambda path, error: self._on_failure(
-            f"the metadata log in {path} cannot be written: {error}"
-        )
-        controller.on_unusable = self._on_failure
-        controller.check_usable()
+
+    def _disk_failed(self, path: str, error: OSError) -> None:
+        self._on_failure(f"the metadata log in {path} cannot be written: {error}")
 
     def not_ready_reason(self) -> str | None:
         """Return why other nodes are not served, or None."""
         return "starting" if self.node.controller is None else None
 
     async def _open_http(self) -> None:
-        from wirebroker.http.opening import open_http  # noqa: PLC0415
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - if asked for
+        from wirebroker.metrics.controller_scrape import (  # noqa: PLC0415 - likewise
+            add_controller_metrics,
+        )
 
         self.http = await open_http(self.config, not_ready_reason=self.not_ready_reason)
+        add_controller_metrics(self.http.routes, self)
 
     async def _release(self) -> None:
         if self.http is not None:

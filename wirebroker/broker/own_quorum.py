@@ -32,7 +32,15 @@ LOGGER = logging.getLogger("wirebroker")
 class OwnQuorum:
     """The controller, and this node as its first broker; see quorum.Quorum."""
 
-    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
+    __slots__ = (
+        "_channel",
+        "_config",
+        "_disk_failure",
+        "_first_users",
+        "_lifecycle",
+        "_node",
+        "_tell_disk_failure",
+    )
 
     def __init__(
         self,
@@ -45,7 +53,16 @@ class OwnQuorum:
         """Store the parts."""
         self._config = config
         self._first_users = first_users
-        self._node = ControllerNode(config, clock=clock, files=files)
+        self._node = ControllerNode(
+            config,
+            clock=clock,
+            files=files,
+            on_disk_failure=self._disk_failed,
+            on_unusable=LOGGER.error,
+        )
+        # A failure before the broker has its replicas.
+        self._disk_failure: tuple[str, OSError] | None = None
+        self._tell_disk_failure: Callable[[str, OSError], None] | None = None
         self._channel: LocalChannel | None = None
         self._lifecycle: OwnLifecycle | None = None
 
@@ -104,8 +121,15 @@ class OwnQuorum:
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """See Quorum."""
-        assert self.controller is not None, "the quorum is not open"
-        self.controller.on_disk_failure = tell
+        self._tell_disk_failure = tell
+        if self._disk_failure is not None:
+            tell(*self._disk_failure)
+
+    def _disk_failed(self, path: str, error: OSError) -> None:
+        if self._tell_disk_failure is None:
+            self._disk_failure = path, error
+        else:
+            self._tell_disk_failure(path, error)
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
         """See Quorum."""

@@ -54,7 +54,13 @@ class VotingQuorum(JoinedQuorum):
     ) -> None:
         """`first_users` are records for a new cluster."""
         super().__init__(config, files=files, clock=clock, on_failure=on_failure)
-        self._node = ControllerNode(config, clock=clock, files=files)
+        self._node = ControllerNode(
+            config,
+            clock=clock,
+            files=files,
+            on_disk_failure=self._disk_failed,
+            on_unusable=self._fail,
+        )
         self._first_users = first_users
 
     @property
@@ -83,14 +89,12 @@ class VotingQuorum(JoinedQuorum):
             metadata_home, rules, directory_id=directory_id, first_users=self._first_users
         )
         self.metadata = controller.follower
-        controller.on_disk_failure = lambda path, error: self._fail(
-            f"the metadata log in {path} cannot be written: {error}"
-        )
-        controller.on_unusable = self._fail
-        controller.check_usable()
         await self._until_led(controller)
         check_joinable(self.metadata.image, config)
         self._lifecycle = self._new_lifecycle()
+
+    def _disk_failed(self, path: str, error: OSError) -> None:
+        self._fail(f"the metadata log in {path} cannot be written: {error}")
 
     async def _until_led(self, controller: QuorumController) -> None:
         node, follower = controller.node, controller.follower

@@ -2,7 +2,7 @@
 
 Idle ratios of Kafka thread pools show the event loop's idle time.
 
-Source: Kafka's ReplicaManager, QuorumController, GroupMetadataManager, KafkaRaftMetrics.
+Source: Kafka's ReplicaManager, QuorumController, GroupMetadataManager.
 """
 
 from __future__ import annotations
@@ -58,9 +58,6 @@ class ClusterCounts:
     partitions: int = 0
     offline_partitions: int = 0
     imbalanced_partitions: int = 0
-    epoch: int = 0
-    end_offset: int = 0
-    controller_id: int = -1
 
 
 _REPLICAS: Final = "kafka_server_replicamanager_"
@@ -69,7 +66,6 @@ _NETWORK: Final = "kafka_network_socketserver_"
 _HANDLERS: Final = "kafka_server_kafkarequesthandlerpool_"
 _SESSIONS: Final = "kafka_server_fetchsessioncache_"
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
-_RAFT: Final = "kafka_server_raftmetrics_"
 
 
 def _groups_that_are(state: str) -> ShownRow[BrokerCounts]:
@@ -162,26 +158,6 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
 
 CLUSTER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
     ShownRow("Brokers of the cluster.", lambda counts: counts.brokers, exporter="kafka_brokers"),
-    ShownRow(
-        "Node id of the active controller.",
-        lambda counts: None if counts.controller_id < 0 else counts.controller_id,
-        strimzi=f"{_RAFT}current_leader",
-    ),
-    ShownRow(
-        "Epoch of the active controller.",
-        lambda counts: counts.epoch,
-        strimzi=f"{_RAFT}current_epoch",
-    ),
-    ShownRow(
-        "Offset after the last committed metadata record that is applied here.",
-        lambda counts: counts.end_offset,
-        strimzi=f"{_RAFT}high_watermark",
-    ),
-    ShownRow(
-        "Offset after the last metadata record that is applied here.",
-        lambda counts: counts.end_offset,
-        strimzi=f"{_RAFT}log_end_offset",
-    ),
 )
 
 CONTROLLER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
@@ -189,11 +165,6 @@ CONTROLLER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
         "Whether the active controller is in this process.",
         lambda _counts: 1,
         jmx=f"{_CONTROLLER}activecontrollercount",
-    ),
-    ShownRow(
-        "Controller that this one voted for: itself, a quorum of one.",
-        lambda counts: counts.controller_id,
-        strimzi=f"{_RAFT}current_vote",
     ),
     ShownRow(
         "Brokers that may lead.",

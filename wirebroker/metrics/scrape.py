@@ -17,21 +17,17 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.metric_field import Histogram, samples
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.base.version import version_text
-from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.http.message import HttpAnswer
 from wirebroker.metrics.broker_rows import (
-    BROKER_INFO_ROWS,
     BROKER_ROWS,
     BUILD_ROWS,
-    CLUSTER_ROWS,
-    CONTROLLER_ROWS,
     DELAYED_OPERATIONS,
     PURGATORY_ROWS,
     BrokerCounts,
     BrokerPhase,
-    ClusterCounts,
 )
 from wirebroker.metrics.client_rows import add_client_metrics
+from wirebroker.metrics.cluster_page import add_cluster
 from wirebroker.metrics.disk_rows import add_cleaner, add_flushes
 from wirebroker.metrics.group_lag import GroupLags
 from wirebroker.metrics.group_page import add_groups, add_lags
@@ -48,9 +44,11 @@ from wirebroker.metrics.partition_rows import (
     is_under_replicated,
 )
 from wirebroker.metrics.process_facts import PROCESS_ROWS, read_process_facts
+from wirebroker.metrics.raft_rows import add_raft
 from wirebroker.metrics.recent_quantiles import RecentQuantiles
 from wirebroker.metrics.request_rows import add_requests
 from wirebroker.metrics.share_rows import add_share_partitions
+from wirebroker.quorum.raft.raft_figures import observer_figures
 from wirebroker.replica.traffic import TrafficSum
 
 if TYPE_CHECKING:
@@ -65,6 +63,7 @@ if TYPE_CHECKING:
     from wirebroker.http.routes import Routes
     from wirebroker.maintenance.compactor import Compactor
     from wirebroker.metrics.page import LabelTexts
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.replica.partition import Partition
 
 _NO_LABELS: Final = label_texts(())
@@ -83,6 +82,11 @@ class Scraped(Protocol):
 
     @property
     def is_controller(self) -> bool:
+        """See Server."""
+        ...
+
+    @property
+    def controller(self) -> QuorumController | None:
         """See Server."""
         ...
 
@@ -169,7 +173,11 @@ class Scrape:
         counts.offline_directories = sum(not directory.is_online for directory in directories)
         counts.cordoned_directories = sum(directory.is_cordoned for directory in directories)
         await self._add_partitions(page, counts, broker, slices)
-        await self._add_cluster(page, broker, slices)
+        image, controller = broker.metadata.image, self._server.controller
+        await add_cluster(page, image, slices, is_controller=self._server.is_controller)
+        await add_raft(
+            page, observer_figures(image) if controller is None else controller.figures(), slices
+        )
         await self._add_groups(page, counts, broker, slices)
         if broker.client_metrics is not None:
             await add_client_metrics(page, broker.client_metrics, slices)
@@ -212,35 +220,6 @@ class Scrape:
         await slices.run(page.add(TOPIC_ROWS, topics))
         await slices.run(page.add(TRAFFIC_ROWS, [(_NO_LABELS, everything), *traffic]))
         await slices.run(page.add(ALL_TRAFFIC_ROWS, [(_NO_LABELS, everything)]))
-
-    async def _add_cluster(self, page: Page, broker: Broker, slices: Slices) -> None:
-        image = broker.metadata.image
-        counts = ClusterCounts(
-            brokers=len(image.brokers),
-            fenced_brokers=sum(node.fenced for node in image.brokers.values()),
-            topics=len(image.topics),
-            epoch=image.epoch,
-            end_offset=image.offset,
-            controller_id=broker.node_id if self._server.is_controller else -1,
-        )
-        for topic in image.topics.values():
-            counts.partitions += len(topic.partitions)
-            for partition in topic.partitions.values():
-                if partition.leader == NO_LEADER:
-                    counts.offline_partitions += 1
-                elif partition.leader != partition.replicas[0]:
-                    counts.imbalanced_partitions += 1
-            await slices.turn()
-        await slices.run(page.add(CLUSTER_ROWS, [(_NO_LABELS, counts)]))
-        if self._server.is_controller:
-            await slices.run(page.add(CONTROLLER_ROWS, [(_NO_LABELS, counts)]))
-        infos: list[tuple[LabelTexts, None]] = []
-        for node in image.brokers.values():
-            endpoint = next(iter(node.endpoints.values()), None)
-            if endpoint is not None:
-                address = f"{endpoint.host}:{endpoint.port}"
-                infos.append((label_texts((("address", address), ("id", str(node.node_id)))), None))
-        await slices.run(page.add(BROKER_INFO_ROWS, infos))
 
     async def _add_groups(
         self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices

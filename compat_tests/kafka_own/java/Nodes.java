@@ -14,12 +14,13 @@ import org.opentest4j.TestAbortedException;
 
 /** The nodes of one cluster, as processes: wirebroker's, or Apache Kafka's for comparison.
  *  System properties: kit.broker (the wirebroker command, or "kafka"), kit.java.classpath (Kafka's own jars),
- *  kit.controllers (how many controllers a cluster may have; 1 by default), kit.keep (keep the directories). */
+ *  kit.controllers (how many controllers a cluster may have; as many as its test asks for by default), kit.keep (keep the directories). */
 public final class Nodes implements AutoCloseable {
 
     static final String COMMAND = System.getProperty("kit.broker", "wirebroker");
     static final boolean APACHE = COMMAND.equals("kafka");
-    static final int CONTROLLERS = Integer.getInteger("kit.controllers", APACHE ? 99 : 1);
+    static final int CONTROLLERS = Integer.getInteger("kit.controllers", 99);
+    static final String CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk";
     static final boolean KEEP = Boolean.getBoolean("kit.keep");
 
     public final TreeMap<Integer, Integer> brokers = new TreeMap<>(),
@@ -87,6 +88,8 @@ public final class Nodes implements AutoCloseable {
                     .collect(Collectors.joining(","))
             );
             p.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
+            // Controllers that name others begin a new cluster only with its id.
+            if (!APACHE) p.putIfAbsent("wirebroker.cluster.id", CLUSTER_ID);
             if (!APACHE && "".equals(p.get("group.share.persister.class.name"))) {
                 // Without its persister Kafka has no state topic, and one broker is enough for share groups
                 p.putIfAbsent("share.coordinator.state.topic.replication.factor", "1");
@@ -182,7 +185,7 @@ public final class Nodes implements AutoCloseable {
                             "kafka.tools.StorageTool",
                             "format",
                             "-t",
-                            "MkU3OEVBNTcwNTJENDM2Qk",
+                            CLUSTER_ID,
                             "-c",
                             file.toString()
                         )

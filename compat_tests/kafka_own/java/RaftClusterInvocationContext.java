@@ -51,9 +51,9 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         Instance cluster = new Instance(config, combined);
         return List.of(
             (BeforeEachCallback) c -> {
-                if (
-                    !combined && config.clusterTypes().contains(Type.CO_KRAFT)
-                ) throw new TestAbortedException("twin: run once, combined");
+                if (!isRun()) throw new TestAbortedException(
+                    "twin: run once, " + (combined ? "isolated" : "combined")
+                );
                 if (config.isAutoStart()) cluster.start();
             },
             (AfterTestExecutionCallback) c -> {
@@ -68,6 +68,13 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             (AfterEachCallback) c -> cluster.stop(),
             new ClusterInstanceParameterResolver(cluster)
         );
+    }
+
+    /** Of the two runs of a test, the one whose cluster can be built: broker and controller share a process only if
+     *  there is one broker. */
+    private boolean isRun() {
+        boolean hasTwin = config.clusterTypes().containsAll(Set.of(Type.KRAFT, Type.CO_KRAFT));
+        return !hasTwin || combined == (config.numBrokers() == 1);
     }
 
     /** Controllers by id, as far as they can be seen from outside (see Seen). */

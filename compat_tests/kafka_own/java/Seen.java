@@ -94,21 +94,28 @@ final class Seen {
         );
     }
 
-    /** Controllers know the ids of topics; Kafka's tests ask them for nothing else that is visible outside. */
+    /** Controllers have settings and a port, and know the ids of topics. */
     static Map<Integer, ControllerServer> controllers(Nodes nodes) {
         Map<Integer, ControllerServer> m = new TreeMap<>();
         for (int id : nodes.controllers.keySet()) m.put(
             id,
-            Mockito.mock(ControllerServer.class, call -> {
-                if (!call.getMethod().getName().equals("controller")) throw no(
-                    ControllerServer.class,
-                    call.getMethod()
-                );
-                return stand(Controller.class, (c, b) -> {
-                    if (!c.getName().equals("findAllTopicIds")) throw no(Controller.class, c);
-                    return CompletableFuture.completedFuture(topicIds(nodes));
-                });
-            })
+            Mockito.mock(ControllerServer.class, call ->
+                switch (call.getMethod().getName()) {
+                    case "config" -> new KafkaConfig(nodes.properties.get(id), false);
+                    case "socketServer" -> Mockito.mock(SocketServer.class, inner -> {
+                        if (!inner.getMethod().getName().equals("boundPort")) throw no(
+                            SocketServer.class,
+                            inner.getMethod()
+                        );
+                        return nodes.controllers.get(id);
+                    });
+                    case "controller" -> stand(Controller.class, (c, b) -> {
+                        if (!c.getName().equals("findAllTopicIds")) throw no(Controller.class, c);
+                        return CompletableFuture.completedFuture(topicIds(nodes));
+                    });
+                    default -> throw no(ControllerServer.class, call.getMethod());
+                }
+            )
         );
         return m;
     }

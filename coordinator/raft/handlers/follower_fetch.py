@@ -76,6 +76,7 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
         )
         return False
     if snapshot not in core.log.snapshots:
+        core.give_up_download()
         follower.download = SnapshotDownload(snapshot)
     return True
 

@@ -54,7 +54,7 @@ def handle_fetch_snapshot_response(core: ReplicaCore, response: RaftResponse, no
         if response.error is ErrorCode.UNKNOWN_SERVER_ERROR:
             # Kafka 4.4 fails to encode any error of the partition, such as that the snapshot is
             # deleted. The next fetch names the present one.
-            _end_download(core)
+            core.give_up_download()
         return False
     assert isinstance(response, FetchSnapshotResponse), response
     handled = handle_common_result(core, response.error, response.leader, now_ms)
@@ -67,16 +67,11 @@ def handle_fetch_snapshot_response(core: ReplicaCore, response: RaftResponse, no
         response.error is ErrorCode.NONE and response.snapshot is None
     ):
         # The leader has deleted it; the next fetch names a newer one.
-        follower.download = None
+        core.give_up_download()
     elif response.error is not ErrorCode.NONE or not _write(core, follower, response):
         return False
     core.leader_responded(follower, now_ms)
     return True
-
-
-def _end_download(core: ReplicaCore) -> None:
-    if isinstance(core.state, FollowerState):
-        core.state.download = None
 
 
 def _write(core: ReplicaCore, follower: FollowerState, response: FetchSnapshotResponse) -> bool:
@@ -92,7 +87,7 @@ def _write(core: ReplicaCore, follower: FollowerState, response: FetchSnapshotRe
             f" {response.snapshot} with {response.size} bytes, which were not requested or are too"
             " many"
         )
-        follower.download = None
+        core.give_up_download()
         return False
     core.actions.append(WriteSnapshot(download.point, download.position, response.data))
     download.position = end

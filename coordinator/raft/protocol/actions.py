@@ -50,6 +50,12 @@ class WriteSnapshot(NamedTuple):
     data: bytes
 
 
+class DiscardSnapshot(NamedTuple):
+    """Delete what was written of a snapshot whose download was given up."""
+
+    point: LogPoint
+
+
 class InstallSnapshot(NamedTuple):
     """Check a downloaded snapshot, then replace the log by it: SnapshotInstalled or -Rejected."""
 
@@ -120,6 +126,7 @@ RaftAction: TypeAlias = (
     | Truncate
     | Sync
     | WriteSnapshot
+    | DiscardSnapshot
     | InstallSnapshot
     | Send
     | Respond

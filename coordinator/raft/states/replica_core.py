@@ -16,6 +16,7 @@ from wirebroker.codecs.records.control import Voter
 from wirebroker.coordinator.raft.model.election_state import ElectionState
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
+    DiscardSnapshot,
     HighWatermarkAdvanced,
     Respond,
     Send,
@@ -318,6 +319,14 @@ class ReplicaCore:
         self.history.truncate(end_offset)
         if self.history.last_voters != voters:
             self.actions.append(VotersChanged(self.history.last_voters))
+
+    def give_up_download(self) -> None:
+        """End the download of a snapshot, if there is one, and delete its bytes."""
+        state = self.state
+        if isinstance(state, FollowerState) and state.download is not None:
+            if state.download.position:
+                self.actions.append(DiscardSnapshot(state.download.point))
+            state.download = None
 
     def commit(self, high_watermark: int) -> bool:
         """Raise the high watermark; return whether it rose."""

@@ -51,6 +51,7 @@ def enter(core: ReplicaCore, state: RaftState) -> None:
     former = core.state
     assert type(state) in TRANSITIONS[type(former)], (former, state)
     assert state.epoch >= former.epoch, (former, state)
+    core.give_up_download()
     core.state = state
     persist(core)
     core.requests.forget_all()

@@ -162,6 +162,11 @@ class RaftDisk:
         assert len(self.download[1]) == position
         self.download[1].extend(data)
 
+    def discard_download(self, point: LogPoint) -> None:
+        assert self.download is not None
+        assert self.download[0] == point
+        self.download = None
+
     def finish_download(self, point: LogPoint) -> RaftSnapshot:
         assert self.download is not None
         snapshot = RaftSnapshot.decode(bytes(self.download[1]))

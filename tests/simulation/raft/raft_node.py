@@ -12,6 +12,7 @@ from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
+    DiscardSnapshot,
     HighWatermarkAdvanced,
     InstallSnapshot,
     LeaderChanged,
@@ -198,7 +199,9 @@ class RaftNode:
             self.handle(Tick())
 
     def _do(self, action: RaftAction) -> None:
-        if isinstance(action, Append | Truncate | Sync | WriteSnapshot | InstallSnapshot):
+        if isinstance(
+            action, Append | Truncate | Sync | WriteSnapshot | DiscardSnapshot | InstallSnapshot
+        ):
             self._change_log(action)
             return
         world = self.world
@@ -240,6 +243,8 @@ class RaftNode:
                 world.after(delay_ms, self._synced, self.life, self.disk.begin_sync(), point)
             case WriteSnapshot(point, position, data):
                 self.disk.write_download(point, position, data)
+            case DiscardSnapshot(point):
+                self.disk.discard_download(point)
             case InstallSnapshot(point):
                 world.after(world.random.randint(0, 300), self._install, self.life, point)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.broker.controller_server import ControllerServer
     from wirebroker.broker.server import Server
 
 
@@ -26,7 +27,7 @@ class HttpReply(NamedTuple):
         return json.loads(self.body)
 
 
-def http_address(server: Server) -> tuple[str, int]:
+def http_address(server: Server | ControllerServer) -> tuple[str, int]:
     assert server.http is not None, "no HTTP is served"
     return server.http.addresses[0]
 

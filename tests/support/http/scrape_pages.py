@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.http.http_client import ask_http, http_address
 
 if TYPE_CHECKING:
+    from wirebroker.broker.controller_server import ControllerServer
     from wirebroker.broker.server import Server
 
 # Names and values of labels, in order.
@@ -29,7 +30,7 @@ def read_page(text: str) -> Samples:
     return samples
 
 
-async def scrape(server: Server) -> Samples:
+async def scrape(server: Server | ControllerServer) -> Samples:
     reply = await ask_http(http_address(server), "/metrics")
     assert reply.status == 200, reply.text
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")

@@ -1,8 +1,8 @@
 """Requests to the active controller of a quorum, which is looked up and followed.
 
-DescribeCluster version 1 (KIP-919) returns all controllers and the active one. All known
-controllers are asked at the same time, so that an unresponsive one causes no delay. One that lags
-may name the last active controller, which is used only if no other is named.
+All known controllers are asked for the active one at the same time (controller_lookup.py), so that
+an unresponsive one causes no delay. One that lags may name the last active controller, which is
+used only if no other is named.
 
 Requests are retried until the deadline on NOT_CONTROLLER, failed connects and closed connections
 (as in Kafka's NodeToControllerChannelManager).
@@ -11,19 +11,18 @@ Requests are retried until the deadline on NOT_CONTROLLER, failed connects and c
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import pause
-from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.values import Struct
+from wirebroker.net.client.controller_lookup import ControllerLookup, LookupProblem, look_up
 from wirebroker.net.client.errors import (
     AuthenticationFailedError,
     CannotConnectError,
     PeerError,
     RequestTimedOutError,
     UnsupportedVersionError,
-    error_name,
 )
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, PeerAddress
@@ -33,13 +32,11 @@ if TYPE_CHECKING:
     from random import Random
 
     from wirebroker.base.clock import Clock
+    from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.settings import ClientSettings
     from wirebroker.net.client.transport import Dialer
 
-# DescribeCluster's endpoint_type.
-_CONTROLLERS: Final = 2
-_PROBE_S: Final = 2.0
 # Limits the addresses that a peer can name.
 _MOST_CONTROLLERS: Final = 20
 # An election takes some hundred milliseconds.
@@ -48,14 +45,6 @@ _RETRY: Final = Backoff(first_s=0.05, most_s=0.25)
 
 class NotControllersError(CannotConnectError):
     """The addresses belong to brokers instead of controllers."""
-
-
-class ControllerLookup(NamedTuple):
-    """A controller's description of its quorum."""
-
-    cluster_id: str
-    controller_id: int
-    addresses: dict[int, PeerAddress]  # of all registered controllers
 
 
 class ActiveController:
@@ -220,14 +209,14 @@ class ActiveController:
     async def _look(self) -> Node:
         """Ask all known controllers; see `find`."""
         addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
-        pending = {asyncio.create_task(_query(self._node(address))) for address in addresses}
+        pending = {asyncio.create_task(look_up(self._node(address))) for address in addresses}
         failed_before: ControllerLookup | None = None
-        problems: list[_Problem] = []
+        problems: list[LookupProblem] = []
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for answer in [task.result() for task in done]:
-                    if isinstance(answer, _Problem):
+                    if isinstance(answer, LookupProblem):
                         problems.append(answer)
                     elif answer.addresses[answer.controller_id] == self._failed:
                         failed_before = answer
@@ -247,7 +236,8 @@ class ActiveController:
 
     def _found(self, result: ControllerLookup) -> Node:
         self.controller_id = result.controller_id
-        self.cluster_id = result.cluster_id
+        if result.cluster_id is not None:
+            self.cluster_id = result.cluster_id
         active = result.addresses[result.controller_id]
         self._controllers = (active, *list(result.addresses.values())[:_MOST_CONTROLLERS])
         known_addresses = {*self._controllers, *self._bootstrap, *self._known_elsewhere()}
@@ -255,37 +245,6 @@ class ActiveController:
             self._nodes.pop(address).abort()
         self._current = self._node(active)
         return self._current
-
-
-def _question(version: int) -> dict[str, int]:
-    return {"endpoint_type": _CONTROLLERS} if version >= 1 else {}
-
-
-class _Problem(NamedTuple):
-    what: str
-    is_of_a_broker: bool = False
-
-
-async def _query(node: Node) -> ControllerLookup | _Problem:
-    try:
-        answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
-    except PeerError as error:
-        return _Problem(str(error))
-    if answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
-        return _Problem(
-            f"{node.address} is a client listener, not a controller listener", is_of_a_broker=True
-        )
-    if answer.error_code:
-        reason = f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
-        return _Problem(reason)
-    if answer.endpoint_type != _CONTROLLERS:
-        return _Problem(f"{node.address}: its response does not describe controllers")
-    addresses = {
-        broker.broker_id: PeerAddress(broker.host, broker.port) for broker in answer.brokers
-    }
-    if answer.controller_id not in addresses:
-        return _Problem(f"{node.address}: no controller is active")
-    return ControllerLookup(answer.cluster_id, answer.controller_id, addresses)
 
 
 def has_error(answer: Struct, code: ErrorCode) -> bool:

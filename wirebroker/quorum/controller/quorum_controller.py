@@ -30,6 +30,7 @@ from wirebroker.coordinator.controller.controller_machine import ControllerMachi
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.engine.engine import Engine
 from wirebroker.quorum.controller.controller_log import ControllerLog
+from wirebroker.quorum.controller.controller_reports import ControllerReports
 from wirebroker.quorum.controller.controller_term import ERRORS, ControllerTerm
 from wirebroker.quorum.controller.first_records import FirstRecords
 from wirebroker.quorum.controller.kraft_level import TermLevel
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
     from wirebroker.quorum.controller.membership import Membership
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
     from wirebroker.storage.files import Files
 
@@ -64,6 +66,7 @@ _CANNOT_GROW: Final = (
     "This node is configured as the only voter. Name its controller listener in "
     "controller.quorum.bootstrap.servers, remove controller.quorum.voters, and restart it."
 )
+_NO_REPORTS: Final = ControllerReports()
 _OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 
 
@@ -75,8 +78,6 @@ class QuorumController:
         endpoints: Its addresses for other nodes.
         node: Its replica of the metadata log.
         registration: The fields by which this process registers as a controller.
-        on_disk_failure: Called with the log's path when its disk fails.
-        on_unusable: Called with the reason when committed records cannot be applied.
         term: The present term, if this node leads.
     """
 
@@ -86,14 +87,14 @@ class QuorumController:
         "_fencing",
         "_first_records",
         "_is_closed",
+        "_is_open",
         "_may_grow",
+        "_reports",
         "_unusable",
         "authorization",
         "endpoints",
         "follower",
         "node",
-        "on_disk_failure",
-        "on_unusable",
         "registration",
         "rules",
         "term",
@@ -104,7 +105,13 @@ class QuorumController:
     node: RaftNode
 
     def __init__(
-        self, membership: Membership, *, clock: Clock, rules: Controller, first: FirstRecords
+        self,
+        membership: Membership,
+        *,
+        clock: Clock,
+        rules: Controller,
+        first: FirstRecords,
+        reports: ControllerReports,
     ) -> None:
         self.rules = rules
         self.endpoints = endpoints = membership.endpoints
@@ -112,10 +119,10 @@ class QuorumController:
         self.registration = controller_registration(rules.node_id, rules.new_uuid(), endpoints)
         self.follower = MetadataFollower(clock)
         self.term: ControllerTerm | None = None
-        self.on_disk_failure: Callable[[str, OSError], None] = _ignore
-        self.on_unusable: Callable[[str], None] = LOGGER.error
+        self._reports = reports
         self._unusable: str | None = None
         self._first_records = first
+        self._is_open = False
         self._is_closed = False
         self._clock = clock
         self._fencing: set[asyncio.Task[None]] = set()
@@ -137,6 +144,10 @@ class QuorumController:
         """Whether this is the active controller."""
         return self.term is not None and self.term.is_active
 
+    def figures(self) -> RaftFigures:
+        """Return the figures of its replica of the metadata log."""
+        return self.node.figures()
+
     # Start and stop
 
     @classmethod
@@ -149,20 +160,21 @@ class QuorumController:
         rules: Controller,
         membership: Membership,
         first_users: Sequence[MetadataRecord] = (),
+        reports: ControllerReports = _NO_REPORTS,
     ) -> QuorumController:
         """Read or create the log of a log directory; the only voter becomes active.
 
         `log_directory` is locked and formatted. `rules` have the configuration of this node.
-        `first_users` are records for a new cluster.
+        `first_users` are records for a new cluster. What fails later is reported.
 
         Raises:
-            StartError: The log belongs to another cluster, was written by a newer version, or lacks
-                records.
+            StartError: The log belongs to another cluster, was written by a newer version, lacks
+                records, or contains some that cannot be applied.
             KafkaError: The first records cannot be written.
             OSError: The disk failed.
         """
         first = FirstRecords(log_directory, rules.config, first_users)
-        controller = cls(membership, clock=clock, rules=rules, first=first)
+        controller = cls(membership, clock=clock, rules=rules, first=first, reports=reports)
         node = controller.node = await open_replica(
             log_directory,
             membership.identity(rules.node_id, rules.cluster_id),
@@ -182,6 +194,8 @@ class QuorumController:
         first.store(files, image, is_unused=is_unused, now_ms=clock.now_ms())
         controller.authorization = follow_acls(rules.config, controller.follower)
         await controller._start()
+        controller._check_usable()
+        controller._is_open = True
         return controller
 
     async def _start(self) -> None:
@@ -210,6 +224,7 @@ class QuorumController:
             on_applied=self._records_were_applied,
             on_unusable=self._cannot_apply,
             on_disk_failure=self._disk_failed,
+            on_voters=self._reports.on_voters,
         )
 
     def allow_snapshots(self) -> None:
@@ -313,10 +328,11 @@ class QuorumController:
         self.node.resign(self.node.leadership.epoch)
         if self._activity is not None:
             _end_with(self._activity, StartError(reason, _NEWER))
-        self.on_unusable(reason)
+        if self._is_open:
+            self._reports.on_unusable(reason)
 
-    def check_usable(self) -> None:
-        """Check that nothing has failed since `open`, before the callbacks were set.
+    def _check_usable(self) -> None:
+        """Check that nothing has failed while it was opened.
 
         Raises:
             StartError: The disk has failed, or committed records cannot be applied.
@@ -331,7 +347,8 @@ class QuorumController:
             _end_with(self._activity, error)
         if self.term is not None:
             self.term.log.notify()
-        self.on_disk_failure(self.node.directory, error)
+        if self._is_open:
+            self._reports.on_disk_failure(self.node.directory, error)
 
     # Requests
 
@@ -431,7 +448,3 @@ def _end_with(activity: asyncio.Future[None], error: Exception | None = None) ->
             activity.set_result(None)
         else:
             activity.set_exception(error)
-
-
-def _ignore(path: str, error: OSError) -> None:
-    """Ignore the failure: the replica has logged it."""

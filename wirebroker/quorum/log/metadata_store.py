@@ -45,6 +45,7 @@ class MetadataStore:
         "_directory",
         "_epochs",
         "_files",
+        "_has_new_segment",
         "_segments",
         "bytes_since_snapshot",
         "end_offset",
@@ -59,6 +60,8 @@ class MetadataStore:
         # By base offset; never empty once open.
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(files, self._directory)
+        # A new segment whose name is not on disk yet.
+        self._has_new_segment = False
         self.snapshots: list[SnapshotId] = []  # oldest first
         self.end_offset = 0  # perhaps not synced
         self.bytes_since_snapshot = 0
@@ -212,6 +215,9 @@ class MetadataStore:
     def sync(self) -> None:
         """Wait until everything appended is on disk. Blocks."""
         self._segments[-1].log.sync()
+        if self._has_new_segment:
+            self._has_new_segment = False  # before the sync: another one may begin meanwhile
+            self._files.sync_directory(self._directory)
 
     def roll(self) -> None:
         """Begin a new segment at the end of the log."""
@@ -300,9 +306,10 @@ class MetadataStore:
         return Segment(self._files, self._directory, base_offset, created_ms=self._clock.now_ms())
 
     def _new_segment(self, base_offset: int) -> Segment:
+        """Create a segment; the next sync makes its name durable with its first records."""
         segment = self._segment(base_offset)
         segment.create()
-        self._files.sync_directory(self._directory)
+        self._has_new_segment = True
         return segment
 
 

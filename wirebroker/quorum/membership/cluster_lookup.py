@@ -68,12 +68,14 @@ def registered_controllers(image: ClusterImage, listener: str) -> dict[int, Peer
 
 
 async def find_cluster(
-    controllers: ActiveController, *, clock: Clock, timeout_s: float
+    controllers: ActiveController, *, clock: Clock, timeout_s: float, known_id: str | None = None
 ) -> tuple[str, str]:
     """Return the cluster's id and the local address of the connection to its controller.
 
+    `known_id` is the id to use if the controllers do not tell it.
+
     Raises:
-        StartError: No controller has responded in time.
+        StartError: No controller has responded in time, or the id is unknown.
     """
     started = clock.monotonic()
     deadline = started + timeout_s
@@ -103,5 +105,11 @@ async def find_cluster(
                 )
             await pause(_RETRY_S)
         else:
-            assert controllers.cluster_id is not None, "every controller returns the cluster id"
-            return controllers.cluster_id, connection.local_host
+            cluster_id = controllers.cluster_id or known_id
+            if cluster_id is None:
+                raise StartError(
+                    "the controllers do not tell this broker the cluster's id, because its user has"
+                    " no Alter on the cluster",
+                    "set wirebroker.cluster.id=ID, or give the user Alter on the cluster",
+                )
+            return cluster_id, connection.local_host

@@ -147,7 +147,10 @@ class JoinedQuorum:
         names = ", ".join(map(str, self._addresses))
         LOGGER.info("looking up the cluster at controllers %s", names)
         cluster_id, self._local_host = await find_cluster(
-            self._controllers, clock=self._clock, timeout_s=self._patience_s
+            self._controllers,
+            clock=self._clock,
+            timeout_s=self._patience_s,
+            known_id=self._config.optional_str("wirebroker.cluster.id"),
         )
         await check_is_no_voter(self._controllers, self._config.node_id, timeout_s=self._patience_s)
         return cluster_id

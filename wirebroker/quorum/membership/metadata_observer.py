@@ -177,6 +177,7 @@ class MetadataObserver:
             on_applied=self._records_were_applied,
             on_unusable=self._fail,
             on_disk_failure=self._disk_failed,
+            on_voters=_ignore_voters,
         )
 
     def watch(self) -> None:
@@ -256,6 +257,10 @@ class MetadataObserver:
             self.failure = reason
             self._failed.set()
             self._on_failure(reason)
+
+
+def _ignore_voters() -> None:
+    """Ignore other voters."""
 
 
 def _ignore(leadership: QuorumLeadership) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from wirebroker.base.log_bound import about_quorum
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
@@ -39,10 +39,17 @@ if TYPE_CHECKING:
     OnRefused: TypeAlias = Callable[[PeerAddress, ErrorCode], None]
 
 LOGGER = logging.getLogger(__name__)
+_ABOUT_PEERS: Final = about_quorum()
 
 KRAFT_VERSION = "kraft.version"
-_ABOUT_PEERS = about_quorum()
 _NO_RESPONSE = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+# The answers of a peer to all requests of a node with a wrong configuration, and what to do.
+_REFUSALS: Final = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "give its user ClusterAction on the cluster",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "it belongs to another cluster: check its controllers",
+}
+# Voters come and go. Beyond this, the one that was used least recently is forgotten.
+MAX_NODES: Final = 100
 
 
 class RaftTransport(Protocol):
@@ -61,10 +68,21 @@ class RaftTransport(Protocol):
         ...
 
 
+class _Peer:
+    """A node, and the outcome of the last request to it."""
+
+    __slots__ = ("node", "outcome", "pending")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.outcome = "no response yet"
+        self.pending = 0
+
+
 class RaftChannel:
     """The connections of one replica; `make_node` returns a connection that is opened when used."""
 
-    __slots__ = ("_listener", "_make_node", "_nodes", "_on_refused", "_outcomes", "_timeout_s")
+    __slots__ = ("_listener", "_make_node", "_on_refused", "_peers", "_timeout_s")
 
     def __init__(
         self,
@@ -82,16 +100,17 @@ class RaftChannel:
         self._on_refused = on_refused
         self._listener = listener
         self._timeout_s = timeout_s
-        # By node id, because a voter that moves has another address.
-        self._nodes: dict[int, Node] = {}
-        self._outcomes: dict[int, str] = {}
+        # By node id, because a voter that moves has another address. The last used is the last one.
+        self._peers: dict[int, _Peer] = {}
 
     async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
         """See RaftTransport."""
-        node = self._node(destination)
+        peer = self._peer(destination)
         outcome = "responds"
+        peer.pending += 1
+        self._forget_surplus()
         try:
-            response = await self._response(node, request)
+            response = await self._response(peer.node, request)
         except UnsupportedVersionError:
             response = RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
         except PeerError as error:
@@ -99,15 +118,16 @@ class RaftChannel:
             response, outcome = _NO_RESPONSE, str(error)
         except (KafkaError, MalformedFrameError) as error:
             LOGGER.warning(
-                "%s sent an unusable response: %s", node.address, error, extra=_ABOUT_PEERS
+                "%s sent an unusable response: %s", peer.node.address, error, extra=_ABOUT_PEERS
             )
             response, outcome = _NO_RESPONSE, "sent an unusable response"
         else:
             if isinstance(response, RequestFailure):
                 outcome = error_name(response.error)
-                if self._on_refused is not None:
-                    self._on_refused(node.address, response.error)
-        self._outcomes[destination.node_id] = outcome
+                self._note_refusal(peer, response.error, outcome)
+        finally:
+            peer.pending -= 1
+        peer.outcome = outcome
         return response
 
     async def _response(self, node: Node, request: RaftRequest) -> RaftResponse:
@@ -117,21 +137,44 @@ class RaftChannel:
 
     def outcome(self, node_id: int) -> str:
         """See RaftTransport."""
-        return self._outcomes.get(node_id, "no request was sent to it")
+        peer = self._peers.get(node_id)
+        return "no request was sent to it" if peer is None else peer.outcome
 
     def abort(self) -> None:
         """See RaftTransport."""
-        for node in self._nodes.values():
-            node.abort()
+        for peer in self._peers.values():
+            peer.node.abort()
 
-    def _node(self, destination: Destination) -> Node:
+    def _peer(self, destination: Destination) -> _Peer:
         address = PeerAddress(destination.host, destination.port)
-        node = self._nodes.get(destination.node_id)
-        if node is None or node.address != address:
-            if node is not None:
-                node.abort()
-            node = self._nodes[destination.node_id] = self._make_node(address)
-        return node
+        peer = self._peers.pop(destination.node_id, None)
+        if peer is None or peer.node.address != address:
+            if peer is not None:
+                peer.node.abort()
+            peer = _Peer(self._make_node(address))
+        self._peers[destination.node_id] = peer
+        return peer
+
+    def _forget_surplus(self) -> None:
+        """Close the connections that were used least recently, without a request in flight."""
+        surplus = len(self._peers) - MAX_NODES
+        if surplus > 0:
+            idle = [node_id for node_id, peer in self._peers.items() if not peer.pending]
+            for node_id in idle[:surplus]:
+                self._peers.pop(node_id).node.abort()
+
+    def _note_refusal(self, peer: _Peer, error: ErrorCode, outcome: str) -> None:
+        """Report a refused request, or log it unless the last one had the same outcome."""
+        if self._on_refused is not None:
+            self._on_refused(peer.node.address, error)
+        elif error in _REFUSALS and peer.outcome != outcome:
+            LOGGER.warning(
+                "%s refuses the requests of this node with %s: %s",
+                peer.node.address,
+                outcome,
+                _REFUSALS[error],
+                extra=_ABOUT_PEERS,
+            )
 
     async def _request(self, node: Node, request: RaftRequest) -> RaftResponse:
         key = KEYS[type(request)]

@@ -1,11 +1,10 @@
 """One replica of the metadata log: the raft machine with its log, its connections and its clock.
 
-    a request, a response, a finished sync or the time   ->  the machine's step
+    a request, a response, a finished sync or the time   ->  the machine's step (raft_steps.py)
     the step's actions                                   ->  files, messages, committed records
 
-A step and its actions run in one turn of the event loop, so the machine and the files always agree.
-Only syncs, reads for responses and the check of a downloaded snapshot run beside it; their results
-are events. A failed disk ends the node, because the log's end on disk is then unknown.
+Syncs, reads for responses and the check of a downloaded snapshot run beside the steps; their
+results are events. A failed disk ends the node, because the log's end on disk is then unknown.
 
 Source: Kafka's KafkaRaftClient and KafkaRaftClientDriver.
 """
@@ -13,7 +12,6 @@ Source: Kafka's KafkaRaftClient and KafkaRaftClientDriver.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,10 +20,10 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.model.election_state import encode_election_state
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
+    DiscardSnapshot,
     HighWatermarkAdvanced,
     InstallSnapshot,
     LeaderChanged,
-    Persist,
     Respond,
     Send,
     ShutdownFinished,
@@ -45,7 +43,6 @@ from wirebroker.coordinator.raft.protocol.events import (
     SnapshotCreated,
     SnapshotInstalled,
     SnapshotRejected,
-    Tick,
 )
 from wirebroker.coordinator.raft.protocol.messages import (
     DescribeQuorumRequest,
@@ -55,11 +52,12 @@ from wirebroker.coordinator.raft.protocol.messages import (
 from wirebroker.coordinator.raft.states.epoch_states import FollowerState
 from wirebroker.disks.data_directory import is_disk_failure
 from wirebroker.quorum.raft.raft_log import point_of
-from wirebroker.quorum.raft.raft_replies import OwnQuestion, RaftReplies
+from wirebroker.quorum.raft.raft_meters import RaftMeters
+from wirebroker.quorum.raft.raft_replies import RaftReplies
 from wirebroker.quorum.raft.raft_snapshots import RaftSnapshots
+from wirebroker.quorum.raft.raft_steps import RaftSteps
 from wirebroker.quorum.raft.request_bodies import request_of
 from wirebroker.quorum.raft.response_bodies import response_body
-from wirebroker.quorum.raft.superseded_writes import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -69,29 +67,24 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.raft.model.log_point import LogPoint
+    from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
     from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
-    from wirebroker.coordinator.raft.protocol.actions import RaftAction
-    from wirebroker.coordinator.raft.protocol.events import RaftEvent
+    from wirebroker.coordinator.raft.protocol.actions import Persist, RaftAction
     from wirebroker.coordinator.raft.protocol.messages import DescribedReplica, KnownLeader
-    from wirebroker.coordinator.raft.raft_replica import RaftReplica, RaftStep
+    from wirebroker.coordinator.raft.raft_replica import RaftReplica
     from wirebroker.quorum.log.metadata_batches import EncodedBatches
     from wirebroker.quorum.log.metadata_snapshot import SnapshotId
     from wirebroker.quorum.raft.committed_records import CommittedRecords
     from wirebroker.quorum.raft.raft_channel import RaftTransport
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.quorum.raft.raft_log import RaftLog
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger(__name__)
 
 ELECTION_FILE = "quorum-state"
-# For a state without a deadline.
-_LONGEST_DELAY_S = 3_600.0
 _ABOUT_PEERS = about_quorum()
-_BROKEN = "the replica of the metadata log failed"
-# With fewer actions no Persist follows another one.
-_FEWEST_SUPERSEDED = 3
 
 
 class QuorumLeadership(NamedTuple):
@@ -122,16 +115,17 @@ class RaftNode:
         "_is_ended",
         "_is_syncing",
         "_log",
+        "_meters",
         "_must_sync_to",
         "_on_failure",
         "_on_leadership",
+        "_on_voters",
         "_replica",
         "_replies",
         "_responded",
+        "_steps",
         "_stopped",
         "_tasks",
-        "_timer",
-        "_timer_ms",
         "_transport",
         "failure",
         "leadership",
@@ -150,11 +144,12 @@ class RaftNode:
         config: Config,
         on_leadership: Callable[[QuorumLeadership], None],
         on_failure: Callable[[OSError], None],
+        on_voters: Callable[[], None],
     ) -> None:
         """Join the parts.
 
-        `on_leadership` is called within a step: it must not call this node. `on_failure` is called
-        when the disk has failed, which ends the node.
+        `on_leadership` and `on_voters` are called within a step: they must not call this node.
+        `on_failure` is called when the disk has failed, which ends the node.
         """
         self._replica = replica
         self._log = log
@@ -164,10 +159,18 @@ class RaftNode:
         self._committed = committed
         self._on_leadership = on_leadership
         self._on_failure = on_failure
+        self._on_voters = on_voters
         self._tasks: set[asyncio.Task[None]] = set()
         self._replies = RaftReplies(log, replica.core.known_leader)
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
+        self._meters = RaftMeters()
+        self._steps = RaftSteps(
+            replica,
+            clock=clock,
+            meters=self._meters,
+            act=self._act,
+            write=self._write,
+            on_failure=self.fail,
+        )
         self._must_sync_to: LogPoint | None = None
         self._is_syncing = False
         self._is_ended = False
@@ -241,7 +244,7 @@ class RaftNode:
         if not isinstance(state, FollowerState):
             return core.is_leader
         # While a snapshot is installed, this node sends nothing.
-        is_silent = self._now_ms() >= state.fetch_deadline_ms and core.installing is None
+        is_silent = self._steps.now_ms() >= state.fetch_deadline_ms and core.installing is None
         return state.has_fetched and not is_silent
 
     @property
@@ -254,6 +257,10 @@ class RaftNode:
     def state_name(self) -> str:
         """The name of its state, as in Kafka."""
         return self._replica.core.state.name
+
+    def figures(self) -> RaftFigures:
+        """Return its figures."""
+        return self._meters.figures(self._replica.core, self._steps.now_ms())
 
     @property
     def is_applied(self) -> bool:
@@ -284,11 +291,11 @@ class RaftNode:
     def start(self) -> None:
         """Begin from what is on disk; remove what a crash left."""
         self._log.store.remove_leftovers()
-        self._perform(self._replica.start(self._now_ms()))
+        self._steps.perform(self._replica.start(self._steps.now_ms()))
 
     async def stop(self, *, timeout_ms: int) -> None:
         """Resign if this node leads, wait for a successor, and close the connections."""
-        self._step(ShutdownRequested(timeout_ms))
+        self._steps.handle(ShutdownRequested(timeout_ms))
         await self._stopped.wait()
         await self.abandon()
 
@@ -311,6 +318,7 @@ class RaftNode:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._steps.settle()
         await self.snapshots.writer.settle()
         self._log.close()
 
@@ -331,11 +339,11 @@ class RaftNode:
             failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
             return response_body(key, version, failure, listener=listener)
         reply = self._replies.expect(key, version, listener)
-        self._step(RequestReceived(reply, request))
+        self._steps.handle(RequestReceived(reply, request))
         try:
             return await reply.future
         except asyncio.CancelledError:
-            self._step(RequestCancelled(reply))
+            self._steps.handle(RequestCancelled(reply))
             raise
         finally:
             self._replies.forget(reply)
@@ -348,13 +356,16 @@ class RaftNode:
         """
         if self._is_ended:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        question = OwnQuestion(asyncio.get_running_loop().create_future())
-        self._step(RequestReceived(question, DescribeQuorumRequest()))
-        response = await question.future
-        assert isinstance(response, DescribeQuorumResponse), response
+        question = self._replies.expect_own()
+        self._steps.handle(RequestReceived(question, DescribeQuorumRequest()))
+        try:
+            response = await question.future
+        finally:
+            self._replies.forget(question)
         if response.error is not ErrorCode.NONE:
             raise KafkaError(response.error)
-        since_1970_ms = self._clock.now_ms() - self._now_ms()
+        assert isinstance(response, DescribeQuorumResponse), response
+        since_1970_ms = self._clock.now_ms() - self._steps.now_ms()
         return response._replace(
             voters=tuple(_at(voter, since_1970_ms) for voter in response.voters),
             observers=tuple(_at(observer, since_1970_ms) for observer in response.observers),
@@ -369,13 +380,9 @@ class RaftNode:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead that epoch, or no longer.
             OSError: Nothing was appended.
         """
-        leadership = self.leadership
-        if self._is_ended or leadership.epoch != epoch or leadership.start_offset is None:
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}"
-            )
+        self._check_leads(epoch)
         appended = self._log.append_change(batches, change)
-        self._perform(self._replica.append(epoch, appended, self._now_ms()))
+        self._steps.perform(self._replica.append(epoch, appended, self._steps.now_ms()))
 
     def upgrade(self, epoch: int, kraft_version: int, *, is_dry_run: bool) -> None:
         """Raise kraft.version, or only check whether it can be raised.
@@ -383,70 +390,41 @@ class RaftNode:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER; INVALID_UPDATE_VERSION.
         """
-        if self._is_ended:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        step = self._replica.upgrade(epoch, kraft_version, self._now_ms(), is_dry_run=is_dry_run)
-        self._perform(step)
+        self._check_leads(epoch)
+        now_ms = self._steps.now_ms()
+        self._steps.perform(
+            self._replica.upgrade(epoch, kraft_version, now_ms, is_dry_run=is_dry_run)
+        )
 
     def resign(self, epoch: int) -> None:
         """Stop leading an epoch, because its controller has failed."""
-        self._step(ResignationRequested(epoch))
+        self._steps.handle(ResignationRequested(epoch))
 
-    # Steps
+    def _check_leads(self, epoch: int) -> None:
+        """Check that this node leads an epoch.
 
-    def _now_ms(self) -> int:
-        return int(self._clock.monotonic() * 1000)
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER.
+        """
+        leader_id, led_epoch, _ = self.leadership
+        leads = (leader_id, led_epoch) == (self.key.replica_id, epoch)
+        # The machine writes its election state only to begin or to end a term.
+        if self._is_ended or not leads or self._steps.is_writing:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}"
+            )
 
-    def _step(self, event: RaftEvent) -> None:
-        if self._is_ended:
-            return
-        try:
-            step = self._replica.step(event, self._now_ms())
-        except Exception as error:
-            LOGGER.exception(_BROKEN)
-            self.fail(_as_disk_failure(error))
-        else:
-            self._perform(step)
+    # The actions of a step
 
-    def _perform(self, step: RaftStep) -> None:
-        actions = step.actions
-        try:
-            for action in actions if len(actions) < _FEWEST_SUPERSEDED else needed(actions):
-                self._act(action)
-        except OSError as error:
-            self.fail(error)
-        except Exception as error:
-            # The machine and the files may no longer agree.
-            LOGGER.exception(_BROKEN)
-            self.fail(_as_disk_failure(error))
-        else:
-            self._arm(step.wake_ms)
-
-    def _arm(self, wake_ms: int) -> None:
-        if self._timer is not None:
-            if self._timer_ms <= wake_ms:
-                return  # it ticks too early once, which costs less than another timer for each step
-            self._timer.cancel()
-        self._timer_ms = wake_ms
-        delay_s = max(0, wake_ms - self._now_ms()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(
-            min(delay_s, _LONGEST_DELAY_S), self._tick
-        )
-
-    def _tick(self) -> None:
-        self._timer = None
-        self._step(Tick())
+    def _write(self, action: Persist) -> None:
+        """Write and sync `quorum-state`. Blocks."""
+        content = encode_election_state(action.election, action.data_version)
+        self._files.write_file(f"{self._log.store.directory}/{ELECTION_FILE}", content)
 
     def _act(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
         match action:
-            case Persist(election, data_version):
-                content = encode_election_state(election, data_version)
-                path = f"{self._log.store.directory}/{ELECTION_FILE}"
-                self._files.write_file(path, content)
             case Append(batch):
-                # Those of the controller are in the log already (`append`).
-                if batch.end_offset > self._log.end_offset:
-                    self._log.append(batch)
+                self._append(batch)
             case Truncate(end_offset):
                 self._log.truncate(end_offset)
             case Sync(point):
@@ -454,6 +432,8 @@ class RaftNode:
                 self._begin_sync()
             case WriteSnapshot(point, position, data):
                 self._log.write_part(point, position, data)
+            case DiscardSnapshot(point):
+                self._log.delete_part(point)
             case InstallSnapshot(point):
                 self._begin(self._install(point))
             case Send():
@@ -463,11 +443,14 @@ class RaftNode:
                     self._begin(reading)
             case LeaderChanged(leader_id, epoch, start_offset):
                 self.leadership = QuorumLeadership(leader_id, epoch, start_offset)
+                self._meters.note_new_epoch()
                 self._on_leadership(self.leadership)
             case HighWatermarkAdvanced(high_watermark):
+                self._meters.note_commit(high_watermark, self._steps.now_ms())
                 self._committed.advance(high_watermark)
             case VotersChanged(voters):
                 LOGGER.info("the voters of the metadata quorum are now %s", sorted(voters.ids))
+                self._on_voters()
             case Violation(text, lacks_commits):
                 LOGGER.warning(
                     "ignored a message of the metadata quorum: %s", text, extra=_ABOUT_PEERS
@@ -476,6 +459,17 @@ class RaftNode:
                     self._committed.fail(f"the cluster's metadata cannot be followed: {text}")
             case ShutdownFinished():
                 self._stopped.set()
+
+    def _append(self, batch: RaftBatch) -> None:
+        # Those of the controller are in the log already (`append`).
+        if batch.end_offset > self._log.end_offset:
+            self._log.append(batch)
+        self._meters.note_append(
+            batch.end_offset - batch.base_offset,
+            batch.end_offset,
+            self._steps.now_ms(),
+            is_leader=self.leadership.start_offset is not None,
+        )
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -486,7 +480,7 @@ class RaftNode:
 
     async def _send(self, send: Send) -> None:
         response = await self._transport.request(send.destination, send.request)
-        self._step(ResponseReceived(send.request_id, send.destination, response))
+        self._steps.handle(ResponseReceived(send.request_id, send.destination, response))
         self._responded.set()
 
     def _begin_sync(self) -> None:
@@ -500,7 +494,7 @@ class RaftNode:
             while self._must_sync_to is not None and not self._is_ended:
                 point, self._must_sync_to = self._must_sync_to, None
                 await self._log.sync()
-                self._step(LogSynced(point))
+                self._steps.handle(LogSynced(point))
         except OSError as error:
             self.fail(error)
         finally:
@@ -515,21 +509,19 @@ class RaftNode:
         except KafkaError as error:
             LOGGER.warning("the downloaded metadata snapshot %s is damaged: %s", point, error)
             self._log.delete_part(point)
-            self._step(SnapshotRejected(point))
+            self._steps.handle(SnapshotRejected(point))
         except OSError as error:
             self.fail(error)
         else:
             self._committed.replace(point, contents)
-            self._step(SnapshotInstalled(point, len(content), tuple(contents.voters)))
+            self._steps.handle(SnapshotInstalled(point, len(content), tuple(contents.voters)))
 
     # Its own snapshots
 
     def look_for_snapshot(self, image: ClusterImage) -> None:
         """Begin a snapshot of the applied image, if one is due."""
-        if self._is_ended:
-            return
         core = self._replica.core
-        if core.installing is not None:
+        if self._is_ended or self._steps.is_writing or core.installing is not None:
             return
         try:
             self.snapshots.look(
@@ -544,7 +536,7 @@ class RaftNode:
                 LOGGER.warning("cannot start a metadata snapshot: %s", error)
 
     def _snapshot_is_written(self, snapshot: SnapshotId, size: int) -> None:
-        self._step(SnapshotCreated(point_of(snapshot), size, is_log_start=True))
+        self._steps.handle(SnapshotCreated(point_of(snapshot), size, is_log_start=True))
 
     # The end
 
@@ -561,14 +553,9 @@ class RaftNode:
         self._is_ended = True
         self._stopped.set()
         self._responded.set()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._steps.end()
         self._replies.end()
         self._transport.abort()
-
-
-def _as_disk_failure(error: Exception) -> OSError:
-    return OSError(errno.EIO, f"unexpected error: {error}")
 
 
 def _at(replica: DescribedReplica, since_1970_ms: int) -> DescribedReplica:

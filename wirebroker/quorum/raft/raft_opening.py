@@ -51,6 +51,7 @@ class RaftSurroundings(NamedTuple):
         on_applied: Called when committed records have been applied.
         on_unusable: Called with the reason when committed records cannot be applied.
         on_disk_failure: Called when the disk has failed, which ends the replica.
+        on_voters: Called when other voters count, within a step of the machine.
     """
 
     files: Files
@@ -63,6 +64,7 @@ class RaftSurroundings(NamedTuple):
     on_applied: Callable[[], None]
     on_unusable: Callable[[str], None]
     on_disk_failure: Callable[[OSError], None]
+    on_voters: Callable[[], None]
 
 
 async def open_replica(
@@ -125,6 +127,7 @@ async def open_replica(
         config=surroundings.config,
         on_leadership=surroundings.on_leadership,
         on_failure=surroundings.on_disk_failure,
+        on_voters=surroundings.on_voters,
     )
 
 

@@ -57,7 +57,7 @@ class RaftReplies:
     def __init__(self, log: RaftLog, leader: Callable[[], KnownLeader]) -> None:
         self._log = log
         self._leader = leader
-        self._waiting: set[Reply] = set()
+        self._waiting: set[Reply | OwnQuestion] = set()
 
     def expect(self, key: ApiKey, version: int, listener: str) -> Reply:
         """Note a request; return its token."""
@@ -65,15 +65,20 @@ class RaftReplies:
         self._waiting.add(reply)
         return reply
 
-    def forget(self, reply: Reply) -> None:
+    def expect_own(self) -> OwnQuestion:
+        """Note a question of this node itself; return its token."""
+        question = OwnQuestion(asyncio.get_running_loop().create_future())
+        self._waiting.add(question)
+        return question
+
+    def forget(self, reply: Reply | OwnQuestion) -> None:
         """Remove a request that has its response, or whose connection is closed."""
         self._waiting.discard(reply)
 
     def give(self, token: object, response: RaftResponse) -> Coroutine[Any, Any, None] | None:
         """Give a response to its request; return the work if something must be read for it."""
         if isinstance(token, OwnQuestion):
-            if not token.future.done():
-                token.future.set_result(response)
+            _resolve_own(token, response)
             return None
         assert isinstance(token, Reply), token
         if isinstance(response, LogFetchResponse) and response.records is not None:
@@ -88,7 +93,10 @@ class RaftReplies:
     def end(self) -> None:
         """Refuse all waiting requests, because the replica has ended."""
         for reply in self._waiting:
-            _resolve(reply, RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE))
+            if isinstance(reply, OwnQuestion):
+                _resolve_own(reply, RequestFailure(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            else:
+                _resolve(reply, RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE))
 
     async def _give_records(
         self, reply: Reply, response: LogFetchResponse, piece: FileSlice | None, generation: int
@@ -123,3 +131,8 @@ def _resolve(reply: Reply, response: RaftResponse, data: Buffer = b"") -> None:
     if not reply.future.done():
         body = response_body(reply.key, reply.version, response, listener=reply.listener, data=data)
         reply.future.set_result(body)
+
+
+def _resolve_own(question: OwnQuestion, response: RaftResponse) -> None:
+    if not question.future.done():
+        question.future.set_result(response)

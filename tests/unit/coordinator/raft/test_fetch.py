@@ -23,6 +23,7 @@ from wirebroker.coordinator.raft.model.log_point import LogPoint, LogSlice, Raft
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
+    DiscardSnapshot,
     HighWatermarkAdvanced,
     InstallSnapshot,
     Respond,
@@ -456,6 +457,39 @@ def test_download_goes_on_after_a_lost_connection_but_not_after_a_failure_of_the
     (send,) = machine.sent(FetchSnapshotRequest)
     machine.answer(send, RequestFailure(error))
     assert (machine.core.state.download is not None) == goes_on
+
+
+def lose_the_leader(machine):
+    machine.pass_time(10_000)
+
+
+def lose_the_snapshot(machine):
+    (send,) = machine.sent(FetchSnapshotRequest)
+    leader = KnownLeader(2, machine.epoch, endpoints(2))
+    machine.answer(send, FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, leader))
+
+
+def fail_at_the_leader(machine):
+    (send,) = machine.sent(FetchSnapshotRequest)
+    machine.answer(send, RequestFailure(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+
+def get_an_impossible_piece(machine):
+    download(machine, position=1, data=b"abc")
+
+
+ENDS = [lose_the_leader, lose_the_snapshot, fail_at_the_leader, get_an_impossible_piece]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_bytes_of_a_download_that_is_given_up_are_deleted(end, has_begun):
+    machine = downloading()
+    if has_begun:
+        download(machine, position=0, data=b"abc")
+    end(machine)
+    expected = [DiscardSnapshot(LogPoint(5, 40))] if has_begun else []
+    assert machine.of(DiscardSnapshot) == expected
 
 
 def test_log_view_without_records_after_a_snapshot():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.support.brokers.own_quorum import CLUSTER_ID
@@ -18,7 +19,7 @@ from wirebroker.config import Config
 from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from wirebroker.quorum.controller.quorum_controller import QuorumController
@@ -29,11 +30,16 @@ FAST = {
 }
 
 
+def _dotted(settings: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "."): value for name, value in settings.items()}
+
+
 class ControllerGroup:
     """Controllers 1 to `count`, of which the first one is the only voter at the beginning.
 
     With `is_combined` each process is a broker, too. With `is_static` all are voters from the
-    beginning (kraft.version 0), and all are started.
+    beginning (kraft.version 0), and all are started. `common_settings` are those of all, like
+    `settings`, `first_settings` those of controller 1.
 
     Attributes:
         servers: Those that run, by node id.
@@ -46,19 +52,22 @@ class ControllerGroup:
         *,
         is_combined: bool = False,
         is_static: bool = False,
+        common_settings: Mapping[str, str] = MappingProxyType({}),
+        first_settings: Mapping[str, str] = MappingProxyType({}),
         **settings: str,
     ) -> None:
         self._is_static = is_static
+        self._first_settings = first_settings
         self._folder = folder
         self._is_combined = is_combined
         self._ports = dict(enumerate(free_ports(count), 1))
-        self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self._settings = {**common_settings, **_dotted(settings)}
         self.servers: dict[int, ControllerServer | Server] = {}
 
     async def __aenter__(self) -> Self:
         """Start the first one, or all."""
         for node_id in self._ports if self._is_static else (1,):
-            await self.start(node_id)
+            await self.start(node_id, **(self._first_settings if node_id == 1 else {}))
         return self
 
     async def __aexit__(self, *failure: object) -> None:
@@ -68,8 +77,11 @@ class ControllerGroup:
     def folder(self, node_id: int) -> Path:
         return self._folder / str(node_id)
 
-    async def start(self, node_id: int) -> QuorumController:
-        """Start a controller, which knows the first one; the first one knows itself."""
+    async def start(self, node_id: int, **own_settings: str) -> QuorumController:
+        """Start a controller, which knows the first one; the first one knows itself.
+
+        `own_settings` are its own, besides those of all.
+        """
         settings = {
             "process.roles": "controller",
             "node.id": str(node_id),
@@ -81,6 +93,7 @@ class ControllerGroup:
             "controller.quorum.bootstrap.servers": f"{HOST}:{self._ports[1]}",
             **FAST,
             **self._settings,
+            **_dotted(own_settings),
         }
         self.folder(node_id).mkdir(exist_ok=True)
         if self._is_static:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from tests.unit.wirebroker.broker.controller_group import ControllerGroup
 from tests.unit.wirebroker.quorum.log.metadata_kit import write
+from wirebroker.broker import late_modules
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.quorum.raft import leader_watch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def _topic(name: str) -> MetadataRecord:
@@ -91,28 +95,22 @@ async def test_a_single_broker_grows_and_survives_the_loss_of_its_first_node(
         await group.until(lambda: leader.follower.image.brokers[1].is_active)
 
 
-async def test_controllers_with_passwords_and_an_authorizer_form_a_quorum(tmp_path: Path) -> None:
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    async with ControllerGroup(
-        tmp_path,
-        3,
-        controller_quorum_auto_join_enable="true",
-        listener_security_protocol_map="CONTROLLER:SASL_PLAINTEXT",
-        sasl_mechanism_controller_protocol="PLAIN",
-        listener_name_controller_sasl_enabled_mechanisms="PLAIN",
-        listener_name_controller_plain_sasl_jaas_config=(
-            f'{login} username="voter" password="secret" user_voter="secret";'
-        ),
-        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        super_users="User:voter",
-    ) as group:
-        assert await group.upgrade() is ErrorCode.NONE
-        for node_id in (2, 3):
-            await group.start(node_id)
-        leader = await group.leader()
-        await group.until(lambda: leader.node.voters.ids == {1, 2, 3})
-        await leader.submit(write(_topic("kept")))
-        await group.until(lambda: set(leader.follower.image.controllers) == {1, 2, 3})
-        await group.stop(1)
-        successor = await group.leader()
-        assert "kept" in successor.follower.image.topics
+async def test_controller_that_has_grown_logs_that_its_quorum_has_no_leader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(leader_watch, "_INTERVAL_S", 0.05)
+    monkeypatch.setattr(leader_watch, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(late_modules, "_DELAY_S", 0.0)
+    async with ControllerGroup(tmp_path, 2) as group:
+        first = group.controller(1)
+        await group.start(2)
+        assert await group.add(2) is ErrorCode.NONE
+        assert first.node.voters.ids == {1, 2}
+        await group.kill(2)
+        await group.until(lambda: any(_is_leaderless(line) for line in caplog.messages))
+        [line] = [line for line in caplog.messages if _is_leaderless(line)]
+        assert "(this node, " in line
+
+
+def _is_leaderless(line: str) -> bool:
+    return "the metadata quorum has had no leader" in line

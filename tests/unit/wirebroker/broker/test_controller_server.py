@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 def _node() -> ControllerNode:
     listeners = {"listeners": "CONTROLLER://127.0.0.1:0", "controller.listener.names": "CONTROLLER"}
     config = Config({"process.roles": "controller", "log.dirs": "unused", **listeners})
-    node = ControllerNode(config, clock=SystemClock(), files=Files())
+    failures: list[object] = []
+    node = ControllerNode(
+        config,
+        clock=SystemClock(),
+        files=Files(),
+        on_disk_failure=lambda *failure: failures.append(failure),
+        on_unusable=failures.append,
+    )
     node.bind()
     return node
 

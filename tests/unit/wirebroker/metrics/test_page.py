@@ -9,7 +9,14 @@ import pytest
 from tests.support.http.scrape_pages import read_page, value
 from wirebroker.base.clock import finish
 from wirebroker.base.metric_field import Histogram, Kind
-from wirebroker.metrics import broker_rows, client_rows, group_rows, partition_rows, process_facts
+from wirebroker.metrics import (
+    broker_rows,
+    client_rows,
+    group_rows,
+    partition_rows,
+    process_facts,
+    raft_rows,
+)
 from wirebroker.metrics.page import Page, label_texts
 from wirebroker.metrics.rows import DIALECTS, ShownRow
 
@@ -40,6 +47,8 @@ TABLES: list[tuple[ShownRow[Any], ...]] = [
     broker_rows.BROKER_INFO_ROWS,
     process_facts.PROCESS_ROWS,
     client_rows.CLIENT_ROWS,
+    raft_rows.STATE_ROWS,
+    raft_rows.RAFT_ROWS,
 ]
 
 

@@ -76,6 +76,34 @@ class Quorum:
 
         return serve
 
+    def refuse_descriptions(self):
+        """As to a node with ClusterAction only, which may fetch."""
+        for address in CONTROLLERS:
+            answers = self.peers[address].answers
+            answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
+                {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+            )
+            answers[ApiKey.FETCH] = self._respond_to_fetch(address)
+
+    def _respond_to_fetch(self, address):
+        def respond(request):
+            assert request.body.topics[0].partitions[0].current_leader_epoch == 0
+            active = self.active[address]
+            partition: dict[str, object] = {"partition_index": 0}
+            partition["error_code"] = ErrorCode.FENCED_LEADER_EPOCH
+            if active is None:
+                partition["current_leader"] = {"leader_id": -1, "leader_epoch": 2}
+                request.answer({"responses": [{"partitions": [partition]}]})
+                return
+            number = CONTROLLERS.index(active) + 1
+            partition["current_leader"] = {"leader_id": number, "leader_epoch": 2}
+            endpoint = {"node_id": number, "host": active.host, "port": active.port}
+            request.answer(
+                {"responses": [{"partitions": [partition]}], "node_endpoints": [endpoint]}
+            )
+
+        return respond
+
     def way_to_it(self, *bootstrap: PeerAddress, more=()) -> ActiveController:
         return ActiveController(
             bootstrap,
@@ -106,6 +134,20 @@ async def test_new_active_controller_is_found_after_not_controller():
     quorum = Quorum()
     controller = quorum.way_to_it(*CONTROLLERS)
     await heartbeat(controller)
+    quorum.elect(TWO)
+    await heartbeat(controller)
+    assert quorum.served == [ONE, TWO]
+    await controller.close()
+
+
+async def test_node_that_may_not_describe_the_cluster_finds_the_active_controller():
+    quorum = Quorum()
+    quorum.refuse_descriptions()
+    quorum.elect(None, known_to=(THREE,))
+    controller = quorum.way_to_it(TWO, THREE)
+    await heartbeat(controller)
+    assert quorum.served == [ONE]
+    assert (controller.controller_id, controller.cluster_id) == (1, None)
     quorum.elect(TWO)
     await heartbeat(controller)
     assert quorum.served == [ONE, TWO]
@@ -247,13 +289,25 @@ async def test_removed_controllers_are_no_longer_used():
     await controller.close()
 
 
+async def test_node_without_any_right_is_refused():
+    quorum = Quorum()
+    quorum.refuse_descriptions()
+    quorum.peers[ONE].answers[ApiKey.FETCH] = lambda request: request.answer(
+        {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    )
+    controller = quorum.way_to_it(ONE)
+    with pytest.raises(CannotConnectError, match="c1:9093: CLUSTER_AUTHORIZATION_FAILED"):
+        await controller.find(1.0)
+    await controller.close()
+
+
 async def test_error_of_the_queried_controller_is_reported():
     quorum = Quorum()
     quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
-        {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "no"}
+        {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": "no"}
     )
     controller = quorum.way_to_it(ONE)
-    with pytest.raises(CannotConnectError, match="c1:9093: CLUSTER_AUTHORIZATION_FAILED no"):
+    with pytest.raises(CannotConnectError, match="c1:9093: UNKNOWN_SERVER_ERROR no"):
         await controller.find(1.0)
     await controller.close()
 

@@ -103,6 +103,7 @@ class Member:
             config=Config({"log.dirs": "data", **self.quorum.settings}),
             on_unusable=self.failures.append,
             on_disk_failure=lambda error: self.failures.append(str(error)),
+            on_voters=lambda: None,
         )
         self.node = await open_replica(
             str(self.directory),
