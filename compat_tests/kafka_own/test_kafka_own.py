@@ -14,8 +14,8 @@ from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexp
 from compat_tests.suites.outcomes import Outcome
 from tests.support.tools import tools
 
-# Short classes, some ten seconds each: a client's and a tool's. All classes run nightly; transcripts
-# and compat_tests/scripts cover what the request classes and the other tools' classes test.
+# Short classes, some ten seconds each: a client's and a tool's. All classes run nightly.
+# Transcripts and compat_tests/scripts test the same requests and tools as the others.
 CLASSES = ("ClientTelemetryTest", "DeleteRecordsCommandTest")
 _REPORT = """<testsuite>
   <testcase name="passes()"/>

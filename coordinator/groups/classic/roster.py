@@ -1,4 +1,4 @@
-"""The members of a classic group: who leads, who waits, and the protocols that all support.
+"""The members of a classic group: leader, pending responses, protocols that all support.
 
 A roster knows neither the group's state nor its generation.
 
