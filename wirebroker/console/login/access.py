@@ -11,7 +11,7 @@ from wirebroker.console.login.attempt_limit import AttemptLimit
 from wirebroker.console.login.credential_file import CredentialFile
 from wirebroker.console.login.form_tokens import FormTokens
 from wirebroker.console.login.grants import ADMIN_EVERYWHERE, NO_GRANTS
-from wirebroker.console.login.sessions import Sessions
+from wirebroker.console.login.sessions import LoginSessions
 from wirebroker.console.login.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ConsoleAccess:
     def __init__(self, clock: Clock, users: Path | None = None, tokens: Path | None = None) -> None:
         """Read the files; raises CredentialError."""
         self.form_tokens = FormTokens()
-        self._sessions = Sessions(clock)
+        self._sessions = LoginSessions(clock)
         self._limit = AttemptLimit(clock)
         self._users = (
             None if users is None else CredentialFile(users, password_hashes.check_hash, clock)

@@ -23,7 +23,7 @@ def new_session_id() -> str:
     return secrets.token_urlsafe(_ID_BYTES)
 
 
-class Session:
+class LoginSession:
     """A user's session.
 
     Attributes:
@@ -41,7 +41,7 @@ class Session:
         self.ended = asyncio.Event()
 
 
-class Sessions:
+class LoginSessions:
     """All sessions. They end an hour after the last page, and 12 hours after the login."""
 
     # laws: len(_by_key) <= _MOST; a user has at most _MOST_OF_USER
@@ -51,7 +51,7 @@ class Sessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         # By hash of the id, least recently used first.
-        self._by_key: OrderedDict[bytes, Session] = OrderedDict()
+        self._by_key: OrderedDict[bytes, LoginSession] = OrderedDict()
 
     def begin(self, user: str, secret: str) -> str:
         """Begin a session and return its id; the least recently used ones make room."""
@@ -62,10 +62,10 @@ class Sessions:
         while len(self._by_key) >= _MOST:
             self._end(next(iter(self._by_key)))
         session_id = new_session_id()
-        self._by_key[_key(session_id)] = Session(user, secret, self._clock.monotonic())
+        self._by_key[_key(session_id)] = LoginSession(user, secret, self._clock.monotonic())
         return session_id
 
-    def get(self, session_id: str, *, is_used: bool) -> Session | None:
+    def get(self, session_id: str, *, is_used: bool) -> LoginSession | None:
         """Return a session that has not ended; `is_used` restarts its idle time."""
         key = _key(session_id)
         session = self._by_key.get(key)
@@ -92,7 +92,7 @@ class Sessions:
             if self._is_expired(session, now):
                 self._end(key)
 
-    def _is_expired(self, session: Session, now: float) -> bool:
+    def _is_expired(self, session: LoginSession, now: float) -> bool:
         return now - session.used_at >= IDLE_S or now - session.began_at >= LONGEST_S
 
     def _end(self, key: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from wirebroker.console.login.grants import Grants
-    from wirebroker.console.login.sessions import Session
+    from wirebroker.console.login.sessions import LoginSession
 
 
 class Viewer(NamedTuple):
@@ -27,5 +27,5 @@ class Viewer(NamedTuple):
     address: str
     cookie: str = ""
     form_token: str = ""
-    session: Session | None = None
+    session: LoginSession | None = None
     is_program: bool = False

@@ -36,7 +36,7 @@ from wirebroker.console.pages import (
     topics,
 )
 from wirebroker.console.pages.body_budget import BodyBudget
-from wirebroker.console.pages.page import Console
+from wirebroker.console.pages.page import Console, console_of
 from wirebroker.console.view.assets import Assets
 from wirebroker.console.view.rendering import Templates
 from wirebroker.console.web.request_check import API_PATH, RequestCheck
@@ -47,7 +47,8 @@ from wirebroker.console.web.viewer_check import ViewerCheck
 from wirebroker.console.web_settings import DEFAULTS, audit_file
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -106,7 +107,41 @@ def make_app(
     """
     site = SiteAddress.of(settings)
     console = _console(collectors, clock, settings)
-    assets = console.templates.assets
+    app = Starlette(
+        routes=_routes(),
+        exception_handlers={HTTPException: _error_response},
+        lifespan=_life_of(console),
+    )
+    app.state.console = console
+    checked = ViewerCheck(StreamLimit(app), console.access, site)
+    return SecurityHeaders(RequestCheck(checked, site))
+
+
+def _routes() -> list[Route]:
+    pages = [Route(f"/c/{{cluster}}/{path}", page) for path, page in _PAGES.items()]
+    sent_forms = [
+        Route(f"/c/{{cluster}}/{path}", page, methods=["POST"])
+        for path, page in _SENT_FORMS.items()
+    ]
+    api = [
+        Route(f"{API_PATH}v1/{path}", endpoint, methods=[method])
+        for method, path, endpoint in ENDPOINTS
+    ]
+    return [
+        Route("/", overview.clusters),
+        Route("/static/{name}", _static),
+        Route(login.LOGIN_PATH, login.login_page),
+        Route(login.LOGIN_PATH, login.log_in, methods=["POST"]),
+        Route(login.LOGOUT_PATH, login.log_out, methods=["POST"]),
+        *sent_forms,
+        *pages,
+        *api,
+    ]
+
+
+def _life_of(console: Console) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Return the start and stop of the collectors; changes that run are stopped before them."""
+    collectors = console.collectors.values()
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
@@ -125,44 +160,24 @@ def make_app(
             await console.runner.close()
             await asyncio.gather(*(collector.stop() for collector in collectors))
 
-    async def static(request: Request) -> Response:
-        asset = assets.get(request.path_params["name"])
-        if asset is None:
-            raise HTTPException(404, "There is no such file.")
-        return Response(
-            asset.content,
-            headers={"Content-Type": asset.content_type, "Cache-Control": _A_YEAR},
-        )
+    return lifespan
 
-    async def error_response(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        if request.url.path.startswith(API_PATH):
-            return json_error(error.status_code, error.detail, error.headers)
-        return _error_page(request, error, console.templates)
 
-    app = Starlette(
-        routes=[
-            Route("/", overview.clusters),
-            Route("/static/{name}", static),
-            Route(login.LOGIN_PATH, login.login_page),
-            Route(login.LOGIN_PATH, login.log_in, methods=["POST"]),
-            Route(login.LOGOUT_PATH, login.log_out, methods=["POST"]),
-            *(
-                Route(f"/c/{{cluster}}/{path}", page, methods=["POST"])
-                for path, page in _SENT_FORMS.items()
-            ),
-            *(Route(f"/c/{{cluster}}/{path}", page) for path, page in _PAGES.items()),
-            *(
-                Route(f"{API_PATH}v1/{path}", endpoint, methods=[method])
-                for method, path, endpoint in ENDPOINTS
-            ),
-        ],
-        exception_handlers={HTTPException: error_response},
-        lifespan=lifespan,
+async def _static(request: Request) -> Response:
+    asset = console_of(request).templates.assets.get(request.path_params["name"])
+    if asset is None:
+        raise HTTPException(404, "There is no such file.")
+    return Response(
+        asset.content,
+        headers={"Content-Type": asset.content_type, "Cache-Control": _A_YEAR},
     )
-    app.state.console = console
-    checked = ViewerCheck(StreamLimit(app), console.access, site)
-    return SecurityHeaders(RequestCheck(checked, site))
+
+
+async def _error_response(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if request.url.path.startswith(API_PATH):
+        return json_error(error.status_code, error.detail, error.headers)
+    return _error_page(request, error)
 
 
 def _console(collectors: Sequence[Collector], clock: Clock, settings: WebSettings) -> Console:
@@ -179,8 +194,8 @@ def _console(collectors: Sequence[Collector], clock: Clock, settings: WebSetting
     )
 
 
-def _error_page(request: Request, error: HTTPException, templates: Templates) -> Response:
-    text = templates.render(
+def _error_page(request: Request, error: HTTPException) -> Response:
+    text = console_of(request).templates.render(
         "error.html",
         status=error.status_code,
         reason=error.detail,

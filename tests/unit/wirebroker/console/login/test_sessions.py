@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.records.clocks import HandClock
 from wirebroker.console.login import sessions as sessions_module
-from wirebroker.console.login.sessions import IDLE_S, LONGEST_S, Sessions
+from wirebroker.console.login.sessions import IDLE_S, LONGEST_S, LoginSessions
 
 
 @pytest.fixture
@@ -13,8 +13,8 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def sessions(clock) -> Sessions:
-    return Sessions(clock)
+def sessions(clock) -> LoginSessions:
+    return LoginSessions(clock)
 
 
 def test_a_session_belongs_to_its_id(sessions):
