@@ -105,6 +105,26 @@ class RegularExpressionKey(NamedTuple):
 GroupRecordKey: TypeAlias = WholeGroupKey | GroupMemberKey | RegularExpressionKey
 
 
+class KnownRecord(CoordinatorRecord):
+    """A record with its decoded value, which the coordinator that wrote it need not decode again.
+
+    As in Kafka, whose coordinators replay the messages that they have written. Only a load decodes
+    all values, and must restore the same state.
+
+    Attributes:
+        body: What the value decodes to; None if it has to be decoded.
+    """
+
+    body: Any = None
+
+    @classmethod
+    def of(cls, key: GroupRecordKey, value: bytes, body: Any) -> KnownRecord:
+        """Return a record."""
+        record = cls(encode_record_key(key), value)
+        record.body = body
+        return record
+
+
 def decode_record_key(key: bytes) -> GroupRecordKey | GroupKey | OffsetKey | UnknownKey:
     """Decode the key of any record of `__consumer_offsets`.
 

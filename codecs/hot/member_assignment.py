@@ -4,7 +4,7 @@
     assigned, revoking: topic id, partitions (int32), tagged field 0: their epochs (int32)
 
 A topic with few partitions is one call of `struct`. Other values are left to the generic codec,
-which also finds malformed ones.
+which also finds malformed ones. `in_steps` encodes some topics at a time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from struct import Struct, pack
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
+from wirebroker.base.clock import Steps, in_one_go
 from wirebroker.codecs.primitives import read_uvarint, uvarint
 
 # The epochs in which a member got its partitions, by topic id and partition.
@@ -27,6 +28,8 @@ _FEW: Final = 31
 _TOPIC_ID_BYTES: Final = 16
 _TAG: Final = 0
 _NO_TAGS: Final = b"\0"
+# Topics between two yields: half a millisecond.
+_TOPICS_PER_STEP: Final = 500
 
 
 class MemberAssignment(NamedTuple):
@@ -35,8 +38,8 @@ class MemberAssignment(NamedTuple):
     epoch: int
     previous_epoch: int
     state: int
-    assigned: dict[bytes, dict[int, int]]
-    revoking: dict[bytes, dict[int, int]]
+    assigned: _Partitions
+    revoking: _Partitions
 
 
 class _UnusualError(Exception):
@@ -49,15 +52,18 @@ def _layout(count: int) -> Struct:
     return Struct(f">16sB{count}iBBBB{count}i")
 
 
-def encode_member_assignment(
-    epoch: int, previous_epoch: int, state: int, assigned: _Partitions, revoking: _Partitions
-) -> bytes:
-    """Encode a value with its version; topics and partitions are sorted."""
+def encode_member_assignment(assignment: MemberAssignment) -> bytes:
+    """Encode a value with its version; partitions are sorted, topics if the mappings are."""
+    return in_one_go(encoded_in_steps(assignment))
+
+
+def encoded_in_steps(assignment: MemberAssignment) -> Steps[bytes]:
+    """Do the same in steps."""
+    epoch, previous_epoch, state, assigned, revoking = assignment
     parts = [_HEAD.pack(_VERSION, epoch, previous_epoch, state)]
     for partitions in (assigned, revoking):
         parts.append(uvarint(len(partitions) + 1))
-        for topic_id in sorted(partitions):
-            epochs = partitions[topic_id]
+        for topic_id, epochs in partitions.items():
             count = len(epochs)
             indexes = sorted(epochs) if count > 1 else list(epochs)
             since = [epochs[index] for index in indexes]
@@ -70,6 +76,8 @@ def encode_member_assignment(
                 )
             else:
                 parts.append(_encode_topic(topic_id, indexes, since))
+            if len(parts) % _TOPICS_PER_STEP == 0:
+                yield
     parts.append(_NO_TAGS)
     return b"".join(parts)
 

@@ -102,12 +102,18 @@ def abandoning(shard: HasGroups, kind: type[ModernGroup[Any]], job: Job) -> OnFa
 
 
 def portions(
-    items: Iterable[ItemT], size_of: Callable[[ItemT], int], *, most_size: int
+    items: Iterable[ItemT | None], size_of: Callable[[ItemT], int], *, most_size: int
 ) -> Steps[list[list[ItemT]]]:
-    """Divide the changes of an assignment; a portion ends with the item that fills it."""
+    """Divide the changes of an assignment; a portion ends with the item that fills it.
+
+    None is a step of an item that takes several.
+    """
     divided: list[list[ItemT]] = []
     size = most_size
     for item in items:
+        if item is None:
+            yield
+            continue
         if size >= most_size or len(divided[-1]) >= _MOST_ITEMS:
             divided.append([])
             size = 0

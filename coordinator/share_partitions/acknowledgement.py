@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.base.clock import finish
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.share_partitions.lock_timers import LockTimer
-from wirebroker.coordinator.share_partitions.record_state import RecordState
+from wirebroker.coordinator.share_partitions.record_state import NO_DEADLINE, RecordState
 from wirebroker.coordinator.share_partitions.state_change import CLIENT_REJECT, StateChange
 
 if TYPE_CHECKING:
@@ -162,7 +162,15 @@ def acknowledge(
 class _Acknowledging:
     """The acknowledgements of one member in progress."""
 
-    __slots__ = ("_change", "_limits", "_member_id", "_now_ms", "_partition", "_state_count")
+    __slots__ = (
+        "_change",
+        "_limits",
+        "_member_id",
+        "_now_ms",
+        "_partition",
+        "_state_count",
+        "_time_ms",
+    )
 
     def __init__(
         self,
@@ -178,9 +186,12 @@ class _Acknowledging:
         self._now_ms = now_ms
         self._change = change
         self._state_count = 0
+        # Of this step.
+        self._time_ms = 0.0
 
     def apply(self, acknowledgement: Acknowledgement) -> Steps[None]:
         """Begin the changes of one batch of the request."""
+        self._time_ms = self._now_ms()
         for batch in self._batches(acknowledgement):
             if batch.last_offset < self._partition.start_offset:
                 continue
@@ -191,6 +202,7 @@ class _Acknowledging:
                 self._change_state(batch.state, ack_type)
                 if self._is_step_over():
                     yield
+                    self._time_ms = self._now_ms()
             else:
                 yield from self._apply_by_offset(batch, acknowledgement)
 
@@ -225,6 +237,7 @@ class _Acknowledging:
             raise _invalid_state(_NOT_ACQUIRED)
         if state.member_id != self._member_id:
             raise _invalid_state("Member is not the owner of batch record")
+        self._check_lock(state)
 
     def _takes_whole(self, batch: InFlightBatch, acknowledgement: Acknowledgement) -> bool:
         return (
@@ -254,12 +267,19 @@ class _Acknowledging:
                 else:
                     break
                 yield
+                self._time_ms = self._now_ms()
 
     def _check_offset(self, state: InFlightState) -> None:
         if state.state is not RecordState.ACQUIRED:
             raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
         if state.member_id != self._member_id:
             raise _invalid_state("Member is not the owner of offset")
+        self._check_lock(state)
+
+    def _check_lock(self, state: InFlightState) -> None:
+        """Refuse records whose lock has ended; its timer may be late, as after a long pause."""
+        if NO_DEADLINE != state.deadline_ms <= self._time_ms:
+            raise _invalid_state(_NOT_ACQUIRED)
 
     def _change_state(self, state: InFlightState, ack_type: int) -> None:
         if ack_type == AckType.RENEW:

@@ -102,7 +102,7 @@ def _newer_ones(stored: Sequence[StateBatch], newer: Sequence[StateBatch]) -> It
 
 # Where each fault is planted, and a part of the message with which it is found.
 FAULTS: dict[str, tuple[Any, str, Any, str]] = {
-    "locks that never expire": (LockTimers, "take_due", _nothing, "its lock has expired"),
+    "locks that never expire": (LockTimers, "take_due", _nothing, "records remain"),
     "owners that are not checked": (_ACKNOWLEDGING, "_check_owner", _nothing, ""),
     "deliveries that are not counted": (InFlightState, "acquire", _without_count, "falls"),
     "deliveries without limit": (InFlightState, "change", _without_limit, "beyond the limit"),

@@ -44,10 +44,14 @@ class Origin(NamedTuple):
 
 
 def each_record(dead: Sequence[DeadRecords]) -> Iterator[DeadRecord]:
-    """Yield the records of ranges."""
-    for state, cause in dead:
+    """Yield the records of ranges, which do not overlap, by offset."""
+    for state, cause in sorted(dead, key=_first_offset):
         for offset in range(state.first_offset, state.last_offset + 1):
             yield DeadRecord(offset, state.delivery_count, cause)
+
+
+def _first_offset(dead: DeadRecords) -> int:
+    return dead.state.first_offset
 
 
 def dead_letter_batch(

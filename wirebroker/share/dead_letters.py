@@ -111,7 +111,7 @@ class DeadLetters:
     async def _write_some(
         self, key: SharePartitionKey, partition: Partition, records: Sequence[DeadRecord]
     ) -> int:
-        """Write one batch; return the number of its records."""
+        """Write one batch of records in the order of offsets; return the number of its records."""
         topic = self._configs.of(key.group_id).dead_letter_topic
         config, image = self._configs.config, self._configs.image
         problem = topic_problem(config, image, key.group_id, topic)

@@ -142,6 +142,8 @@ class SharePartitionManager:
                 await slices.turn()
 
     def _on_leadership(self, change: LeadershipChange) -> None:
+        if not self.shares:
+            return  # as at the start, when a broker may lead many thousand partitions
         for partition, _ in change.resigned:
             for share in self.shares.of_partition(partition):
                 self.shares.remove(share)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.base.clock import Steps
 
@@ -36,6 +36,12 @@ def sorted_in_steps(items: Iterable[T], key: Callable[[T], Any]) -> Steps[list[T
         if len(merged) % WORK_PER_STEP == 0:
             yield
     return merged
+
+
+def ordered_in_steps(partitions: Mapping[bytes, T]) -> Steps[dict[bytes, T]]:
+    """Return a mapping by topic id in the order of the ids, as records have it."""
+    topic_ids = yield from sorted_in_steps(partitions, bytes)
+    return {topic_id: partitions[topic_id] for topic_id in topic_ids}
 
 
 def cleared_in_steps(items: dict[Any, Any] | list[Any] | set[Any]) -> Steps[None]:

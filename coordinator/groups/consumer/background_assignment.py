@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
+    KnownRecord,
     decode_record_key,
-    encode_record_key,
 )
 from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.background import assigned_group, waiting_group
@@ -100,8 +100,10 @@ def _of_members(
             continue
         successor = group.static_member(job.members[key.member_id].instance_id)
         if successor is not None:
+            assert isinstance(record, KnownRecord)
+            assert record.value is not None
             key = key._replace(member_id=successor.member_id)
-            wanted.append(record._replace(key=encode_record_key(key)))
+            wanted.append(KnownRecord.of(key, record.value, record.body))
     return wanted
 
 

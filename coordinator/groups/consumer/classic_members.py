@@ -199,10 +199,13 @@ def sync(
     member, use = _checked(group, body)
     name, metadata = use.protocols[0]
     is_consistent = body.protocol_type in {None, CONSUMER_PROTOCOL}
-    if not is_consistent or body.protocol_name not in {None, name}:
+    if not is_consistent or body.protocol_name not in {None, *dict(use.protocols)}:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # The classic group may have had another of its protocols before it was upgraded. Then the
+    # member has to rejoin; the error above would end the client.
+    has_other_name = body.protocol_name not in {None, name}
     is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
-    if group.assignment_epoch > member.epoch and not is_revoking:
+    if has_other_name or (group.assignment_epoch > member.epoch and not is_revoking):
         _expect_rejoin(shard, group, member, now)
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     cancel_sync(shard.timers, group.group_id, member.member_id)

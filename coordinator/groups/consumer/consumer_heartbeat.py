@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.consumer import joining
@@ -25,6 +26,7 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
 )
 from wirebroker.coordinator.groups.consumer.consumer_timers import restart_session
 from wirebroker.coordinator.groups.consumer.member_update import MemberUpdate
+from wirebroker.coordinator.groups.consumer.prepared_step import assignment_in_steps
 from wirebroker.coordinator.groups.group_configs import (
     consumer_heartbeat_interval_ms,
     consumer_session_timeout_ms,
@@ -34,33 +36,49 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 
 def heartbeat(
-    shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Moment
+    shard: ServingShard,
+    request: ConsumerHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: PreparedStep | None = None,
 ) -> Outcome:
-    """Handle a checked request; errors are in the response, with their messages."""
+    """Handle a checked request; errors are in the response, with their messages.
+
+    `prepared` is the member's next step, if it was computed before.
+    """
     body = request.body
     try:
         if body.member_epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}:
             outcome = leave(shard, body, now)
             outcome.answer(token, {"member_id": body.member_id, "member_epoch": body.member_epoch})
             return outcome
-        return _stay(shard, request, token, now)
+        return _stay(shard, request, token, now, prepared)
     except KafkaError as error:
         refused = Outcome()
         refused.answer(token, {"error_code": error.code, "error_message": error.message})
         return refused
 
 
-def _stay(shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(
+    shard: ServingShard,
+    request: ConsumerHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: PreparedStep | None,
+) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body, outcome = request.body, Outcome()
     group = joining.find_or_create(shard, body, outcome, now)
     before = joining.find_or_join(shard, group, body, outcome)
-    update = MemberUpdate(shard, group, before, outcome, now=now, context=request.context)
+    update = MemberUpdate(
+        shard, group, before, outcome, now=now, context=request.context, prepared=prepared
+    )
     with update:
         has_changed = update.subscribe(joining.updated(before, request))
         target = update.assign(before)
@@ -77,7 +95,10 @@ def _stay(shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Mo
     is_joining = body.member_epoch == JOIN_EPOCH
     has_missed = body.member_epoch < before.epoch and not _reports_all(member, body)
     if is_joining or request.is_full or has_missed or member.assigned != before.assigned:
-        response["assignment"] = _assignment(member)
+        if prepared is not None and prepared.member.assigned is member.assigned:
+            response["assignment"] = prepared.assignment
+        else:
+            response["assignment"] = in_one_go(assignment_in_steps(member))
     former = shard.groups.get(group.group_id)
     if isinstance(former, ClassicGroup):
         # The group is upgraded; from here on nothing can fail.
@@ -98,12 +119,3 @@ def _reports_all(member: ConsumerMember, body: Any) -> bool:
         epochs.keys() <= set(owned.get(topic_id, ()))
         for topic_id, epochs in member.assigned.items()
     )
-
-
-def _assignment(member: ConsumerMember) -> dict[str, Any]:
-    return {
-        "topic_partitions": [
-            {"topic_id": topic_id, "partitions": sorted(epochs)}
-            for topic_id, epochs in member.assigned.items()
-        ]
-    }

@@ -9,35 +9,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.coordinator_records import CoordinatorRecord
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
+    KnownRecord,
     RegularExpressionKey,
     WholeGroupKey,
-    encode_record_key,
     group_record,
     group_record_tombstone,
 )
-from wirebroker.codecs.hot.member_assignment import encode_member_assignment
+from wirebroker.codecs.hot import member_assignment, topic_partitions
+from wirebroker.codecs.hot.member_assignment import MemberAssignment
+from wirebroker.codecs.hot.subscription import encode_subscription
+from wirebroker.codecs.hot.topic_partitions import TARGET_HEAD
+from wirebroker.coordinator.groups.assignors.in_steps import ordered_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 
 
-def subscription_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Return the record of what a member has joined with."""
+def subscription_record(
+    group_id: str, member: ConsumerMember, names: Sequence[str] | None = None
+) -> CoordinatorRecord:
+    """Return the record of what a member has joined with; `names` are its topics, sorted."""
     classic = member.classic
-    return group_record(
-        GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA, group_id, member.member_id),
+    key = GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA, group_id, member.member_id)
+    value = encode_subscription(
+        sorted(member.topic_names) if names is None else names,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
@@ -50,6 +58,7 @@ def subscription_record(group_id: str, member: ConsumerMember) -> CoordinatorRec
             ],
         },
     )
+    return KnownRecord.of(key, value, member)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -59,18 +68,20 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 
 def target_record(
-    group_id: str, member_id: str, partitions: Mapping[bytes, Collection[int]]
+    group_id: str, member_id: str, partitions: Mapping[bytes, frozenset[int]]
 ) -> CoordinatorRecord:
     """Return the record of a member's target assignment."""
-    return group_record(
-        GroupMemberKey(
-            GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group_id, member_id
-        ),
-        topic_partitions=[
-            {"topic_id": topic_id, "partitions": sorted(indexes)}
-            for topic_id, indexes in sorted(partitions.items())
-        ],
-    )
+    return in_one_go(target_record_in_steps(group_id, member_id, partitions))
+
+
+def target_record_in_steps(
+    group_id: str, member_id: str, partitions: Mapping[bytes, frozenset[int]]
+) -> Steps[CoordinatorRecord]:
+    """Do the same in steps."""
+    kind = GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER
+    body = yield from ordered_in_steps(partitions)
+    value = yield from topic_partitions.encoded_in_steps(TARGET_HEAD, body)
+    return KnownRecord.of(GroupMemberKey(kind, group_id, member_id), value, body)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -81,12 +92,17 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """Return the record of a member's epochs, state and partitions."""
+    return in_one_go(current_record_in_steps(group_id, member))
+
+
+def current_record_in_steps(group_id: str, member: ConsumerMember) -> Steps[CoordinatorRecord]:
+    """Do the same in steps."""
     kind = GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
-    value = encode_member_assignment(
-        member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking
-    )
-    key = encode_record_key(GroupMemberKey(kind, group_id, member.member_id))
-    return CoordinatorRecord(key, value)
+    assigned = yield from ordered_in_steps(member.assigned)
+    revoking = yield from ordered_in_steps(member.revoking)
+    body = MemberAssignment(member.epoch, member.previous_epoch, member.state, assigned, revoking)
+    value = yield from member_assignment.encoded_in_steps(body)
+    return KnownRecord.of(GroupMemberKey(kind, group_id, member.member_id), value, body)
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:

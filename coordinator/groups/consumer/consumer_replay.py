@@ -15,6 +15,7 @@ from wirebroker.codecs.group_records import (
     decode_record_value,
 )
 from wirebroker.codecs.hot.member_assignment import MemberAssignment, decode_member_assignment
+from wirebroker.codecs.hot.topic_partitions import decode_target
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_member import (
     ClassicUse,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 
-def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
-    """Apply a record of a consumer group.
+def replay(
+    shard: ServingShard, key: GroupRecordKey, value: bytes | None, known: Any = None
+) -> None:
+    """Apply a record of a consumer group; `known` is its decoded value, if it is known.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
@@ -45,7 +48,7 @@ def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> Non
     group = find_or_create(shard, ConsumerGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = None if value is None else _decoded(key.kind, value)
+    body = known or (None if value is None else _decoded(key.kind, value))
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](shard, group, key.member_id, body)
     elif isinstance(key, RegularExpressionKey):
@@ -57,7 +60,38 @@ def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> Non
 def _decoded(kind: GroupRecordKind, value: bytes) -> Any:
     if kind is GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
         return decode_member_assignment(value) or _assignment(decode_record_value(kind, value))
-    return decode_record_value(kind, value)
+    if kind is GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+        target = decode_target(value)
+        return _target(decode_record_value(kind, value)) if target is None else target
+    body = decode_record_value(kind, value)
+    is_subscription = kind is GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA
+    return _subscription(body) if is_subscription else body
+
+
+def _subscription(body: Any) -> ConsumerMember:
+    classic = body.classic_member_metadata
+    protocols = () if classic is None else classic.supported_protocols
+    return ConsumerMember(
+        "",
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        client_id=body.client_id,
+        client_host=body.client_host,
+        topic_names=frozenset(body.subscribed_topic_names),
+        topic_regex=body.subscribed_topic_regex or "",
+        rebalance_timeout_ms=body.rebalance_timeout_ms,
+        server_assignor=body.server_assignor,
+        classic=None
+        if classic is None
+        else ClassicUse(
+            classic.session_timeout_ms,
+            tuple((protocol.name, bytes(protocol.metadata)) for protocol in protocols),
+        ),
+    )
+
+
+def _target(body: Any) -> dict[bytes, frozenset[int]]:
+    return {topic.topic_id: frozenset(topic.partitions) for topic in body.topic_partitions}
 
 
 def _assignment(body: Any) -> MemberAssignment:
@@ -75,17 +109,15 @@ def _assignment(body: Any) -> MemberAssignment:
 
 
 def _replay_subscription(
-    shard: ServingShard, group: ConsumerGroup, member_id: str, body: Any
+    shard: ServingShard, group: ConsumerGroup, member_id: str, body: ConsumerMember | None
 ) -> None:
+    """Take over what the member of a record joined with, and nothing else of it."""
     del shard
     if body is None:
         # Its timers stay: a static member that returns may have the same id as before.
         group.remove(member_id)
         return
     known = group.members.get(member_id) or ConsumerMember(member_id)
-    classic = body.classic_member_metadata
-    protocols = () if classic is None else classic.supported_protocols
-    names = frozenset(body.subscribed_topic_names)
     group.put(
         replace(
             known,
@@ -94,16 +126,11 @@ def _replay_subscription(
             client_id=body.client_id,
             client_host=body.client_host,
             # One object for equal names: Subscriptions then skips recounting.
-            topic_names=group.subscriptions.shared(names),
-            topic_regex=body.subscribed_topic_regex or "",
+            topic_names=group.subscriptions.shared(body.topic_names),
+            topic_regex=body.topic_regex,
             rebalance_timeout_ms=body.rebalance_timeout_ms,
             server_assignor=body.server_assignor,
-            classic=None
-            if classic is None
-            else ClassicUse(
-                classic.session_timeout_ms,
-                tuple((protocol.name, bytes(protocol.metadata)) for protocol in protocols),
-            ),
+            classic=body.classic,
         )
     )
 
@@ -113,9 +140,7 @@ def _replay_target(shard: ServingShard, group: ConsumerGroup, member_id: str, bo
     if body is None:
         group.target.pop(member_id, None)
         return
-    group.target[member_id] = {
-        topic.topic_id: frozenset(topic.partitions) for topic in body.topic_partitions
-    }
+    group.target[member_id] = body
 
 
 def _replay_current(shard: ServingShard, group: ConsumerGroup, member_id: str, body: Any) -> None:

@@ -27,9 +27,11 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
 }
 
 
-def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
+def replay(
+    shard: ServingShard, key: GroupRecordKey, value: bytes | None, known: Any = None
+) -> None:
     """Apply a record; see consumer_replay.replay."""
-    consumer_replay.replay(shard, key, value)
+    consumer_replay.replay(shard, key, value, known)
 
 
 def on_loaded(shard: ServingShard, now: Moment) -> None:

@@ -25,7 +25,8 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
     cancel_member_timers,
 )
-from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile
+from wirebroker.coordinator.groups.consumer.prepared_step import inputs_of
+from wirebroker.coordinator.groups.consumer.reconciliation import reconcile
 from wirebroker.coordinator.groups.consumer.regexes import RegexChange, ResolveRegexes
 from wirebroker.coordinator.groups.consumer.target_assignment import (
     MOST_AT_ONCE,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
     from wirebroker.coordinator.groups.consumer.target_assignment import AssignmentJob
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment
@@ -66,6 +68,7 @@ class MemberUpdate:
         member: The member as these records make it.
         group_epoch: The group's epoch as these records make it.
         context: The client's access rights, for the topics of its regular expression.
+        prepared: The member's next step, if it was computed before.
     """
 
     __slots__ = (
@@ -76,6 +79,7 @@ class MemberUpdate:
         "member",
         "now",
         "outcome",
+        "prepared",
         "shard",
     )
 
@@ -88,6 +92,7 @@ class MemberUpdate:
         *,
         now: Moment,
         context: Any = None,
+        prepared: PreparedStep | None = None,
     ) -> None:
         self.shard = shard
         self.group = group
@@ -95,6 +100,7 @@ class MemberUpdate:
         self.outcome = outcome
         self.now = now
         self.context = context
+        self.prepared = prepared
         self.group_epoch = group.epoch
         self._metadata_hash = group.metadata_hash
 
@@ -132,8 +138,11 @@ class MemberUpdate:
         """Add the records of a changed member; return whether its subscription has changed."""
         group, shard, before = self.group, self.shard, self.member
         names_changed = False
+        sorted_names: Sequence[str] = ()
         if updated != before:
-            self.outcome.records.append(subscription_record(group.group_id, updated))
+            sorted_names = sorted(updated.topic_names)
+            record = subscription_record(group.group_id, updated, sorted_names)
+            self.outcome.records.append(record)
             names_changed = updated.topic_names != before.topic_names
         regex_change = regexes.change_of(group, before, updated, self.outcome)
         self._search_topics(before, updated)
@@ -146,7 +155,7 @@ class MemberUpdate:
         is_resolved = regex_change is RegexChange.RESOLVED
         is_raised = names_changed or is_resolved or assignor_changed
         if is_raised or group.checked_topics is not shard.image.topics:
-            self._check_topics(before, updated, is_raised=is_raised)
+            self._check_topics(before, updated, sorted_names, is_raised=is_raised)
         return names_changed or regex_change is not RegexChange.NONE
 
     def _search_topics(self, before: ConsumerMember, updated: ConsumerMember) -> None:
@@ -158,9 +167,16 @@ class MemberUpdate:
             self.outcome.effects.append(effect)
 
     def _check_topics(
-        self, before: ConsumerMember, updated: ConsumerMember, *, is_raised: bool
+        self,
+        before: ConsumerMember,
+        updated: ConsumerMember,
+        sorted_names: Sequence[str],
+        *,
+        is_raised: bool,
     ) -> None:
         """Raise the group's epoch if its subscriptions or their topics have changed.
+
+        `sorted_names` are the topics of `updated` by name, if they are sorted already.
 
         Raises:
             KafkaError: INVALID_REQUEST: the group has too many topics.
@@ -173,7 +189,8 @@ class MemberUpdate:
                 ErrorCode.INVALID_REQUEST,
                 f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
             )
-        self._metadata_hash = shard.topic_hashes.of_group(topics)
+        is_sorted = len(topics) == len(sorted_names) and topics == updated.topic_names
+        self._metadata_hash = shard.topic_hashes.of_group(topics, sorted_names if is_sorted else ())
         # A classic group has epoch 0 until the end of its first rebalance; no member may.
         if is_raised or not group.epoch or self._metadata_hash != group.metadata_hash:
             self.group_epoch = group.epoch + 1
@@ -242,21 +259,17 @@ class MemberUpdate:
     ) -> None:
         """Move the member one step toward its target; `owned` are the partitions it reports."""
         member, group = self.member, self.group
-        epoch, partitions = target
-        if not has_changed and member.is_reconciled_to(epoch):
+        if not has_changed and member.is_reconciled_to(target[0]):
             return
-        aim = MemberTarget(
-            epoch,
-            partitions,
-            _SubscribedIds(self.shard, group.subscriptions.topics_of(member)),
-            has_changed,
-            owned,
-            group.partition_epochs.of_topic,
-        )
-        self.member = reconcile(member, aim)
+        inputs = inputs_of(self.shard, group, member, target, owned, has_changed=has_changed)
+        prepared = self.prepared
+        if prepared is not None and prepared.inputs.are(inputs):
+            self.member, record = prepared.member, prepared.record
+        else:
+            self.member, record = reconcile(member, inputs.aim), None
         if self.member == member:
             return
-        self.outcome.records.append(current_record(group.group_id, self.member))
+        self.outcome.records.append(record or current_record(group.group_id, self.member))
         if self.member.classic is not None:
             return
         timers = self.shard.timers
@@ -265,17 +278,3 @@ class MemberUpdate:
             expect_revocation(timers, event, self.member.rebalance_timeout_ms, self.now)
         else:
             cancel_revocation(timers, group.group_id, member.member_id)
-
-
-class _SubscribedIds:
-    """The ids of topics that a member subscribes to; `in` looks up the name of an id."""
-
-    __slots__ = ("_names", "_topics")
-
-    def __init__(self, shard: ServingShard, names: frozenset[str]) -> None:
-        self._names = names
-        self._topics = shard.image.topics_by_id
-
-    def __contains__(self, topic_id: Any) -> bool:
-        topic = self._topics.get(topic_id)
-        return topic is not None and topic.name in self._names

@@ -22,12 +22,17 @@ _NO_EPOCHS: Final[Mapping[int, int]] = {}
 
 
 class PartitionEpochs:
-    """The epochs of the members that have partitions, by topic id and partition."""
+    """The epochs of the members that have partitions, by topic id and partition.
 
-    __slots__ = ("_epochs",)
+    Attributes:
+        version: Rises with each change.
+    """
+
+    __slots__ = ("_epochs", "version")
 
     def __init__(self) -> None:
         self._epochs: dict[bytes, dict[int, int]] = {}
+        self.version = 0
 
     def of(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that has a partition, or NO_OWNER."""
@@ -41,6 +46,7 @@ class PartitionEpochs:
         """Note that a member has changed, joined or left."""
         if old is not None and new is not None and _is_same(old, new):
             return
+        self.version += 1
         if old is not None:
             self._remove(old.assigned, old.epoch)
             self._remove(old.revoking, old.epoch)

@@ -18,8 +18,9 @@ from collections.abc import (  # noqa: TC003 - compiled tuples look for them
     Mapping,
     Sequence,
 )
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from wirebroker.base.clock import Steps, in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_member import (
     NO_PARTITIONS,
@@ -28,6 +29,8 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     MemberState,
 )
 
+# Topics between two yields: half a millisecond.
+_TOPICS_PER_STEP: Final = 500
 _NONE: Mapping[int, int] = {}
 _NO_INDEXES: frozenset[int] = frozenset()
 
@@ -54,6 +57,11 @@ class MemberTarget(NamedTuple):
 
 
 def reconcile(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
+    """Return the member after its next step; see `reconcile_in_steps`."""
+    return in_one_go(reconcile_in_steps(member, target))
+
+
+def reconcile_in_steps(member: ConsumerMember, target: MemberTarget) -> Steps[ConsumerMember]:
     """Return the member after its next step, or the same if there is none.
 
     Raises:
@@ -72,8 +80,8 @@ def reconcile(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
                 "The consumer group member is in a unknown state. The member must abandon all its "
                 "partitions and rejoin.",
             )
-        return _next_step(member, target, epoch=target.epoch)
-    return _next_step(member, target, epoch=member.epoch)
+        return (yield from _next_step(member, target, epoch=target.epoch))
+    return (yield from _next_step(member, target, epoch=member.epoch))
 
 
 def _give_up_unsubscribed(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
@@ -101,14 +109,18 @@ def _give_up_unsubscribed(member: ConsumerMember, target: MemberTarget) -> Consu
     )
 
 
-def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> ConsumerMember:
+def _next_step(
+    member: ConsumerMember, target: MemberTarget, *, epoch: int
+) -> Steps[ConsumerMember]:
     """Return the member after its next step; `epoch` is its epoch while it gives up partitions."""
     assigned: dict[bytes, Mapping[int, int]] = {}
     revoking: dict[bytes, Mapping[int, int]] = {}
     added: dict[bytes, dict[int, int]] = {}
     is_complete = True
     owned_of = target.owned_of
-    for topic_id in {**target.partitions, **member.assigned}:
+    for count, topic_id in enumerate({**target.partitions, **member.assigned}, 1):
+        if count % _TOPICS_PER_STEP == 0:
+            yield
         wanted = target.partitions.get(topic_id, _NO_INDEXES)
         if topic_id not in target.topic_ids:
             wanted = _NO_INDEXES

@@ -19,12 +19,12 @@ from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
 from wirebroker.coordinator.groups.consumer.consumer_records import (
     target_epoch_record,
-    target_record,
+    target_record_in_steps,
 )
 from wirebroker.coordinator.groups.consumer.subscriptions import topics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
@@ -143,7 +143,9 @@ def run_job(job: AssignmentJob) -> Steps[GroupAssignment]:
         names = topics_of(member, job.resolved)
         ids = topic_ids.get(names)
         if ids is None:
-            found = yield from collected(filter(None, map(job.topics.get, names)))
+            # Also of names without a topic, each of which takes as long.
+            known = yield from collected(map(job.topics.get, names))
+            found = [topic for topic in known if topic is not None]
             ids = topic_ids[names] = frozenset(topic.topic_id for topic in found)
             counts.update((topic.topic_id, len(topic.partitions)) for topic in found)
             yield
@@ -163,17 +165,22 @@ def target_records(
     job: AssignmentJob, assignment: GroupAssignment, timestamp_ms: int
 ) -> list[CoordinatorRecord]:
     """Return the records of a new target assignment; members whose target is the same have none."""
-    records = list(changed_targets(job, assignment))
+    records = [record for record in changed_targets(job, assignment) if record is not None]
     records.append(target_epoch_record(job.group_id, job.epoch, timestamp_ms))
     return records
 
 
-def changed_targets(job: AssignmentJob, assignment: GroupAssignment) -> Iterable[CoordinatorRecord]:
-    """Yield the records of the members whose target has changed, or who had none."""
+def changed_targets(
+    job: AssignmentJob, assignment: GroupAssignment
+) -> Iterator[CoordinatorRecord | None]:
+    """Yield the records of the members whose target has changed, or who had none.
+
+    A record of many topics takes steps, after each of which it yields None.
+    """
     for member_id, new in assignment.items():
         target = job.targets.get(member_id, NO_TARGET)
         if new != target or target is NO_TARGET:
-            yield target_record(job.group_id, member_id, new)
+            yield (yield from target_record_in_steps(job.group_id, member_id, new))
 
 
 def is_due(assignment_ms: int, interval_ms: int, wall_ms: int) -> bool:

@@ -39,8 +39,10 @@ class GroupKind(Protocol):
 
     ON_TIMER: Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]
 
-    def replay(self, shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
-        """Apply a record."""
+    def replay(
+        self, shard: ServingShard, key: GroupRecordKey, value: bytes | None, known: Any = None
+    ) -> None:
+        """Apply a record; `known` is its decoded value, if it is known."""
         ...
 
     def on_loaded(self, shard: ServingShard, now: Moment) -> None:

@@ -13,6 +13,7 @@ from wirebroker.codecs.coordinator_records import GroupKey, is_partition_suffix
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
+    KnownRecord,
     RegularExpressionKey,
     WholeGroupKey,
     decode_record_key,
@@ -96,11 +97,20 @@ class GroupShard:
 
     def apply(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
         """Replay appended records."""
-        for key, value in records:
-            self.replay(key, value, producer_id)
+        for record in records:
+            known = record.body if isinstance(record, KnownRecord) else None
+            self.replay(record.key, record.value, producer_id, known)
 
-    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+    def replay(
+        self,
+        key: bytes,
+        value: bytes | None,
+        producer_id: int = NO_PRODUCER_ID,
+        known: Any = None,
+    ) -> None:
         """Apply a record of the log; only offsets are in transactions.
+
+        `known` is the decoded value, if it is known.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed record.
@@ -119,7 +129,7 @@ class GroupShard:
             return
         if not isinstance(decoded, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
             return
-        kind_of_record(decoded.kind).replay(self, decoded, value)
+        kind_of_record(decoded.kind).replay(self, decoded, value, known)
 
     def replay_offset(
         self,

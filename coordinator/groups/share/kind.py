@@ -18,8 +18,9 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
 }
 
 
-def replay(shard: ServingShard, key: Any, value: bytes | None) -> None:
+def replay(shard: ServingShard, key: Any, value: bytes | None, known: Any = None) -> None:
     """Apply a record; see share_replay.replay."""
+    del known
     share_replay.replay(shard, key, value)
 
 

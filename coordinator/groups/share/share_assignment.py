@@ -17,11 +17,14 @@ from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.assignors.simple import assign_shared
 from wirebroker.coordinator.groups.consumer.target_assignment import MOST_AT_ONCE, MOST_BRIEF
 from wirebroker.coordinator.groups.share.share_member import NO_ASSIGNMENT
-from wirebroker.coordinator.groups.share.share_records import target_epoch_record, target_record
+from wirebroker.coordinator.groups.share.share_records import (
+    target_epoch_record,
+    target_record_in_steps,
+)
 from wirebroker.coordinator.groups.share.share_topics import NO_TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
@@ -109,7 +112,9 @@ def run_job(job: ShareAssignmentJob) -> Steps[GroupAssignment]:
         names = job.members[member_id].topic_names
         ids = topic_ids.get(names)
         if ids is None:
-            found = yield from collected(filter(None, map(job.topics.get, names)))
+            # Also of names without a topic, each of which takes as long.
+            known = yield from collected(map(job.topics.get, names))
+            found = [topic for topic in known if topic is not None]
             ids = topic_ids[names] = frozenset(topic.topic_id for topic in found)
             yield
         target = job.targets.get(member_id, NO_ASSIGNMENT)
@@ -129,16 +134,19 @@ def target_records(
     job: ShareAssignmentJob, assignment: GroupAssignment, timestamp_ms: int
 ) -> list[CoordinatorRecord]:
     """Return the records of a new target assignment; members whose target is the same have none."""
-    records = list(changed_targets(job, assignment))
+    records = [record for record in changed_targets(job, assignment) if record is not None]
     records.append(target_epoch_record(job.group_id, job.epoch, timestamp_ms))
     return records
 
 
 def changed_targets(
     job: ShareAssignmentJob, assignment: GroupAssignment
-) -> Iterable[CoordinatorRecord]:
-    """Yield the records of the members whose target has changed, or who had none."""
+) -> Iterator[CoordinatorRecord | None]:
+    """Yield the records of the members whose target has changed, or who had none.
+
+    A record of many topics takes steps, after each of which it yields None.
+    """
     for member_id, new in assignment.items():
         target = job.targets.get(member_id, NO_ASSIGNMENT)
         if new != target or target is NO_ASSIGNMENT:
-            yield target_record(job.group_id, member_id, new)
+            yield (yield from target_record_in_steps(job.group_id, member_id, new))

@@ -62,13 +62,14 @@ def begin(
         return Outcome()
     for topic_id in due:
         group.initializing_since_ms[topic_id] = now.wall_ms
+    known = topics.known
     effect = InitializeShareState(
         group.group_id,
         epoch,
         {
             topic_id: (
                 topic.partitions,
-                _BEGINNING if topic_id in topics.known else _UNDECIDED,
+                _BEGINNING if topic_id in known else _UNDECIDED,
             )
             for topic_id, topic in due.items()
         },

@@ -7,25 +7,34 @@ Source: Kafka's GroupCoordinatorRecordHelpers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
+    KnownRecord,
     WholeGroupKey,
     group_record,
     group_record_tombstone,
 )
+from wirebroker.codecs.hot.topic_partitions import TARGET_HEAD, encoded_in_steps
+from wirebroker.coordinator.groups.assignors.in_steps import ordered_in_steps
 from wirebroker.coordinator.groups.share.share_topics import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_topics import ShareTopics, TopicPartitions
 
+# Of the value of a member's current assignment: version, epoch, previous epoch, state.
+CURRENT_HEAD: Final = Struct(">hiib")
+CURRENT_VERSION: Final = 0
 # Kafka's MemberState.STABLE, the only state of members.
 _STABLE: Final = 0
 # The records of a member, in the order in which replay needs their tombstones.
@@ -34,6 +43,14 @@ _OF_MEMBER: Final = (
     GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
     GroupRecordKind.SHARE_GROUP_MEMBER_METADATA,
 )
+
+
+class ShareAssignment(NamedTuple):
+    """The current assignment of a member: its epochs, and its partitions by topic id."""
+
+    epoch: int
+    previous_epoch: int
+    assigned: Mapping[bytes, frozenset[int]]
 
 
 def subscription_record(group_id: str, member: ShareGroupMember) -> CoordinatorRecord:
@@ -53,14 +70,14 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
     return group_record(key, epoch=epoch, metadata_hash=metadata_hash)
 
 
-def target_record(
-    group_id: str, member_id: str, partitions: Mapping[bytes, Collection[int]]
-) -> CoordinatorRecord:
+def target_record_in_steps(
+    group_id: str, member_id: str, partitions: Mapping[bytes, frozenset[int]]
+) -> Steps[CoordinatorRecord]:
     """Return the record of a member's target assignment."""
     kind = GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER
-    return group_record(
-        GroupMemberKey(kind, group_id, member_id), topic_partitions=_by_topic(partitions)
-    )
+    body = yield from ordered_in_steps(partitions)
+    value = yield from encoded_in_steps(TARGET_HEAD, body)
+    return KnownRecord.of(GroupMemberKey(kind, group_id, member_id), value, body)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -71,42 +88,44 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 def current_record(group_id: str, member: ShareGroupMember) -> CoordinatorRecord:
     """Return the record of a member's epochs and partitions."""
+    return in_one_go(_current_record(group_id, member))
+
+
+def _current_record(group_id: str, member: ShareGroupMember) -> Steps[CoordinatorRecord]:
     kind = GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT
-    return group_record(
-        GroupMemberKey(kind, group_id, member.member_id),
-        member_epoch=member.epoch,
-        previous_member_epoch=member.previous_epoch,
-        state=_STABLE,
-        assigned_partitions=_by_topic(member.assigned),
+    body = ShareAssignment(
+        member.epoch, member.previous_epoch, (yield from ordered_in_steps(member.assigned))
     )
-
-
-def _by_topic(partitions: Mapping[bytes, Collection[int]]) -> list[dict[str, Any]]:
-    return [
-        {"topic_id": topic_id, "partitions": sorted(indexes)}
-        for topic_id, indexes in sorted(partitions.items())
-    ]
+    head = CURRENT_HEAD.pack(CURRENT_VERSION, body.epoch, body.previous_epoch, _STABLE)
+    value = yield from encoded_in_steps(head, body.assigned)
+    return KnownRecord.of(GroupMemberKey(kind, group_id, member.member_id), value, body)
 
 
 def topics_record(group_id: str, topics: ShareTopics, image: ClusterImage) -> CoordinatorRecord:
     """Return the record of the topics with share state."""
     key = WholeGroupKey(GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA, group_id)
     deleting = names_of(topics.deleting, image)
-    return group_record(
+    body = topics._replace(
+        initializing=dict(sorted(topics.initializing.items())),
+        initialized=dict(sorted(topics.initialized.items())),
+    )
+    record = group_record(
         key,
-        initializing_topics=_with_names(topics.initializing),
-        initialized_topics=_with_names(topics.initialized),
+        initializing_topics=_with_names(body.initializing),
+        initialized_topics=_with_names(body.initialized),
         deleting_topics=[
             {"topic_id": topic_id, "topic_name": name}
             for topic_id, name in sorted(deleting.items())
         ],
     )
+    assert record.value is not None
+    return KnownRecord.of(key, record.value, body)
 
 
 def _with_names(topics: TopicPartitions) -> list[dict[str, Any]]:
     return [
         {"topic_id": topic_id, "topic_name": topic.name, "partitions": sorted(topic.partitions)}
-        for topic_id, topic in sorted(topics.items())
+        for topic_id, topic in topics.items()
     ]
 
 

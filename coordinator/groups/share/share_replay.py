@@ -14,6 +14,7 @@ from wirebroker.codecs.group_records import (
     WholeGroupKey,
     decode_record_value,
 )
+from wirebroker.codecs.hot.topic_partitions import decode_partitions, decode_target
 from wirebroker.coordinator.groups.group_replay import (
     delete,
     find_or_create,
@@ -21,6 +22,11 @@ from wirebroker.coordinator.groups.group_replay import (
 )
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
+from wirebroker.coordinator.groups.share.share_records import (
+    CURRENT_HEAD,
+    CURRENT_VERSION,
+    ShareAssignment,
+)
 from wirebroker.coordinator.groups.share.share_topics import NamedPartitions, ShareTopics
 
 if TYPE_CHECKING:
@@ -29,8 +35,13 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 
-def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
-    """Apply a record of a share group.
+def replay(
+    shard: ServingShard,
+    key: WholeGroupKey | GroupMemberKey,
+    value: bytes | None,
+    known: Any = None,
+) -> None:
+    """Apply a record of a share group; `known` is its decoded value, if it is known.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
@@ -39,11 +50,36 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
     group = find_or_create(shard, ShareGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = None if value is None else decode_record_value(key.kind, value)
+    body = known or (None if value is None else _decoded(key.kind, value))
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:
         _GROUP_REPLAYS[key.kind](shard, group, body)
+
+
+def _decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    if kind is GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER:
+        target = decode_target(value)
+        if target is not None:
+            return target
+    if kind is GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+        current = _decoded_current(value)
+        if current is not None:
+            return current
+    body = decode_record_value(kind, value)
+    convert = _CONVERSIONS.get(kind)
+    return body if convert is None else convert(body)
+
+
+def _decoded_current(value: bytes) -> ShareAssignment | None:
+    """Decode the value of a current assignment; None if the generic codec has to."""
+    if len(value) < CURRENT_HEAD.size:
+        return None
+    version, epoch, previous_epoch, _state = CURRENT_HEAD.unpack_from(value)
+    assigned = decode_partitions(value, CURRENT_HEAD.size)
+    if version != CURRENT_VERSION or assigned is None:
+        return None
+    return ShareAssignment(epoch, previous_epoch, assigned)
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -68,7 +104,7 @@ def _replay_subscription(group: ShareGroup, member_id: str, body: Any) -> None:
 
 
 def _replay_target(group: ShareGroup, member_id: str, body: Any) -> None:
-    group.put_target(member_id, None if body is None else _partitions(body.topic_partitions))
+    group.put_target(member_id, body)
 
 
 def _replay_current(group: ShareGroup, member_id: str, body: Any) -> None:
@@ -80,15 +116,11 @@ def _replay_current(group: ShareGroup, member_id: str, body: Any) -> None:
     group.put(
         replace(
             known or ShareGroupMember(member_id),
-            epoch=body.member_epoch,
-            previous_epoch=body.previous_member_epoch,
-            assigned=_partitions(body.assigned_partitions),
+            epoch=body.epoch,
+            previous_epoch=body.previous_epoch,
+            assigned=body.assigned,
         )
     )
-
-
-def _partitions(topics: Sequence[Any]) -> dict[bytes, frozenset[int]]:
-    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -102,17 +134,33 @@ def _replay_epoch(shard: ServingShard, group: ShareGroup, body: Any) -> None:
     group.metadata_hash = body.metadata_hash
 
 
-def _replay_topics(shard: ServingShard, group: ShareGroup, body: Any) -> None:
+def _replay_topics(shard: ServingShard, group: ShareGroup, body: ShareTopics | None) -> None:
     del shard
-    if body is None:
-        group.put_topics(None)
-        return
-    group.put_topics(
-        ShareTopics(
-            _named(body.initializing_topics),
-            _named(body.initialized_topics),
-            frozenset(topic.topic_id for topic in body.deleting_topics),
-        )
+    group.put_topics(body)
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _partitions(topics: Sequence[Any]) -> dict[bytes, frozenset[int]]:
+    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+
+
+def _target(body: Any) -> Mapping[bytes, frozenset[int]]:
+    return _partitions(body.topic_partitions)
+
+
+def _current(body: Any) -> ShareAssignment:
+    return ShareAssignment(
+        body.member_epoch, body.previous_member_epoch, _partitions(body.assigned_partitions)
+    )
+
+
+def _topics(body: Any) -> ShareTopics:
+    return ShareTopics(
+        _named(body.initializing_topics),
+        _named(body.initialized_topics),
+        frozenset(topic.topic_id for topic in body.deleting_topics),
     )
 
 
@@ -132,4 +180,9 @@ _GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ServingShard, ShareGrou
     GroupRecordKind.SHARE_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: replay_target_epoch,
     GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _replay_topics,
+}
+_CONVERSIONS: Final[Mapping[GroupRecordKind, Callable[[Any], Any]]] = {
+    GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _target,
+    GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current,
+    GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _topics,
 }

@@ -28,8 +28,9 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
 }
 
 
-def replay(shard: ServingShard, key: Any, value: bytes | None) -> None:
+def replay(shard: ServingShard, key: Any, value: bytes | None, known: Any = None) -> None:
     """Apply a record; see streams_replay.replay."""
+    del known
     streams_replay.replay(shard, key, value)
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Timers may be late by this: a tick of the locks, and slow steps.
 _LATE_S: Final = 0.1
+# Nodes keep the time of locks in milliseconds, which is rounded differently.
+_ROUNDING_S: Final = 1e-9
 _FINAL: Final = frozenset({AckType.ACCEPT, AckType.REJECT, AckType.GAP})
 # States of persisted records.
 ACKNOWLEDGED: Final = 2
@@ -71,7 +73,7 @@ class Grant:
     @property
     def is_late(self) -> bool:
         """Whether its lock may have ended before the response left."""
-        return self.earliest_end_s <= self.granted_s
+        return self.earliest_end_s <= self.granted_s + _ROUNDING_S
 
     def renew(self, earliest_end_s: float, latest_end_s: float) -> None:
         self.earliest_end_s = max(self.earliest_end_s, earliest_end_s)
@@ -189,7 +191,7 @@ class ShareDeliveries:
         for other in record.grants:
             is_same_epoch = other.epochs == epochs and epochs.first == epochs.last
             if is_same_epoch and not other.is_over:
-                assert other.earliest_end_s <= grant.granted_s, (
+                assert other.earliest_end_s <= grant.granted_s + _ROUNDING_S, (
                     f"{name} is granted to {grant.owner.member_id}, "
                     f"but {other.owner.member_id} has it"
                 )

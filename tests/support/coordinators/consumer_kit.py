@@ -10,7 +10,12 @@ from tests.support.coordinators.kit import one_broker, topic, topic_id
 from tests.support.coordinators.modern_kit import ModernGroups
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.groups.consumer import background_assignment, downgrade, regexes
+from wirebroker.coordinator.groups.consumer import (
+    background_assignment,
+    downgrade,
+    prepared_step,
+    regexes,
+)
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
 from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
@@ -124,8 +129,15 @@ class ConsumerGroups(ModernGroups):
         except KafkaError as error:
             return {"error_code": error.code, "error_message": error.message}
         token = self.token()
-        self.carry_out(heartbeat(self.shard, request, token, self.moment))
+        prepared = None
+        if prepared_step.is_large(self.shard, body):
+            prepared = self.prepare(request)
+        self.carry_out(heartbeat(self.shard, request, token, self.moment, prepared))
         return self.answers[token]
+
+    def prepare(self, request: ConsumerHeartbeat) -> prepared_step.PreparedStep | None:
+        """Compute the next step of a large member before its heartbeat, as the handler does."""
+        return in_one_go(prepared_step.prepare(self.shard, request))
 
     def enter(self, member_id: str, *names: str, **fields: Any) -> dict[str, Any]:
         """Join, or join again after all partitions were given up."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.classic.join import Join
@@ -73,9 +74,8 @@ class Groups:
             for token, _ in outcome.answers:
                 self.answers.setdefault(token, {"error_code": self.fails_with})
         else:
-            for record in outcome.records:
-                self.log.append(record)
-                self.shard.replay(*record)
+            self.log += outcome.records
+            self.shard.apply(outcome.records, NO_PRODUCER_ID)
             for token, response in outcome.answers:
                 assert token not in self.answers, f"{token} is answered twice"
                 self.answers[token] = response

@@ -48,6 +48,7 @@ _LIMITS = (
     "wirebroker.share.state_writes:MOST_BATCHES",
     # Members, topics and partitions of a group whose heartbeat needs no slices.
     f"{_GROUPS}.consumer.member_update:MOST_AT_ONCE",
+    f"{_GROUPS}.consumer.prepared_step:_FEW",
     f"{_GROUPS}.consumer.target_assignment:MOST_AT_ONCE",
     f"{_GROUPS}.share.share_assignment:MOST_AT_ONCE",
     f"{_GROUPS}.shard.topic_lookup:_FEW",

@@ -7,6 +7,7 @@ Source: Kafka's KafkaApis.handleConsumerGroupHeartbeat.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups import hashing, repeated_heartbeat
@@ -14,14 +15,17 @@ from wirebroker.api.groups.group_errors import (
     access_of,
     client_host,
     error_only,
+    response_of,
     serves_consumer_groups,
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
 from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.consumer import prepared_step
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
 from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
@@ -69,11 +73,31 @@ def consumer_group_heartbeat(
         broker,
         body.group_id,
         body.subscribed_topic_names or (),
-        lambda: broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only),
+        lambda: _beat(broker, heard),
     )
     if isinstance(response, dict):
         repeated_heartbeat.remember(shard, request, body, response)
     return response
+
+
+def _beat(
+    broker: Broker, heard: ConsumerHeartbeat
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    group_id = heard.body.group_id
+    shard = broker.groups.shard_of(group_id)
+    if shard is not None and prepared_step.is_large(shard, heard.body):
+        return _beat_in_slices(broker, shard, heard)
+    return broker.groups.submit(group_id, heartbeat, heard, on_error=error_only)
+
+
+async def _beat_in_slices(
+    broker: Broker, shard: GroupShard, heard: ConsumerHeartbeat
+) -> Mapping[str, Any]:
+    """Compute the next step of a member with many topics in slices, then run the operation."""
+    prepared = await Slices(broker.clock).run(prepared_step.prepare(shard, heard))
+    beat = partial(heartbeat, prepared=prepared)
+    group_id = heard.body.group_id
+    return await response_of(broker.groups.submit(group_id, beat, heard, on_error=error_only))
 
 
 def _size(shard: GroupShard | None, body: Any) -> int:

@@ -104,6 +104,19 @@ def test_record_of_another_member_is_refused(last: int):
     assert kit.owned("a") == [0, 1, 2]
 
 
+@pytest.mark.parametrize("ack_type", [GAP, ACCEPT, RELEASE, REJECT, RENEW])
+@pytest.mark.parametrize("last", [2, 1])
+@pytest.mark.parametrize("late_ms", [0, 5_000])
+def test_record_whose_lock_has_ended_is_refused_before_its_timer(
+    ack_type: int, last: int, late_ms: int
+):
+    kit = acquired(3)
+    kit.now_ms += LIMITS.lock_duration_ms + late_ms
+    assert code_of(kit, "a", (0, last, [ack_type])) == ErrorCode.INVALID_RECORD_STATE
+    kit.now_ms -= late_ms + 1
+    kit.acknowledge("a", (0, last, [ack_type]))
+
+
 def test_record_that_was_never_acquired_is_refused():
     kit = acquired(3)
     assert code_of(kit, "a", (3, 3, [ACCEPT])) == ErrorCode.INVALID_REQUEST

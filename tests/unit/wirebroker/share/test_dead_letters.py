@@ -16,6 +16,8 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, ResourceType
+from wirebroker.coordinator.share_partitions.record_state import InFlightState, RecordState
+from wirebroker.coordinator.share_partitions.state_change import CLIENT_REJECT, DeadRecords
 from wirebroker.net.client.errors import ConnectionLostError
 from wirebroker.share import dead_letters
 from wirebroker.share.dead_letter_sender import DeadLetterSender
@@ -66,6 +68,45 @@ async def test_many_dead_letters_are_written_in_several_batches(tmp_path: Path):
         (share_partition,) = share.shares.shares
         await until(lambda: not share_partition.dead)
         assert share.persister.writes[-1].start_offset == 0
+
+
+@pytest.mark.parametrize("copies", ["true", "false"])
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        pytest.param(((7, 7), (2, 3)), id="the later range first"),
+        pytest.param(((9, 9), (8, 8), (0, 0)), id="descending"),
+        pytest.param(((3, 5), (0, 1), (8, 9), (6, 6)), id="mixed"),
+    ],
+)
+async def test_ranges_in_any_order_get_one_letter_each(
+    tmp_path: Path, ranges: tuple[tuple[int, int], ...], copies: str
+):
+    async with share_broker(tmp_path) as share:
+        client = await share.client()
+        await create_topic(client, "dlq.g", errors_deadletterqueue_group_enable="true")
+        await configure(
+            client,
+            errors_deadletterqueue_topic_name="dlq.g",
+            errors_deadletterqueue_copy_record_enable=copies,
+        )
+        await append(client, "t", batch(*[b"v%d" % number for number in range(10)]))
+        ann = await share.member("ann")
+        await ann.acquired()
+        (share_partition,) = share.shares.shares
+        dead = [
+            DeadRecords(InFlightState(first, last, RecordState.ARCHIVING, 1), CLIENT_REJECT)
+            for first, last in ranges
+        ]
+        letters: Any = share.shares._writer._dead_letters
+        await letters.write(share_partition.key, share_partition.partition, dead)
+        result = await fetch(client, "dlq.g", 0)
+        written = [record for _, record in records_in(result.records)]
+    offsets = [offset for first, last in sorted(ranges) for offset in range(first, last + 1)]
+    assert [int(dict(record.headers)["__dlq.errors.offset"]) for record in written] == offsets
+    values = [b"v%d" % offset if copies == "true" else None for offset in offsets]
+    assert [record.value for record in written] == values
+    assert share.broker.metrics.dead_letters == len(offsets)
 
 
 async def test_records_are_archived_although_the_topic_is_missing(tmp_path: Path):

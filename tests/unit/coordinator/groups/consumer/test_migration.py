@@ -143,6 +143,27 @@ def test_members_rejoin_if_a_downgraded_group_has_another_protocol():
     assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.parametrize(
+    ("protocol", "error"),
+    [
+        ("range", ErrorCode.REBALANCE_IN_PROGRESS),
+        (None, ErrorCode.REBALANCE_IN_PROGRESS),
+        ("sticky", ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_members_rejoin_if_an_upgraded_group_had_another_protocol(protocol, error):
+    """The response to JoinGroup in a classic group names a protocol that all members support."""
+    groups = ConsumerGroups()
+    both = (("roundrobin", subscription("t")), *known("t"))
+    waiter, _ = (groups.join(known=protocols, version=3) for protocols in (both, known("t")))
+    groups.advance(0)
+    told = groups.answers[waiter]
+    assert told["protocol_name"] == "range"
+    groups.enter("new", "t")
+    synced = groups.sync(told["member_id"], generation=told["generation_id"], protocol=protocol)
+    assert groups.error(synced) is error
+
+
 def test_a_returning_static_member_makes_a_group_classic():
     groups = ConsumerGroups(consumer_assignment_interval_ms=0)
     groups.enter("new", "t", instance="one")

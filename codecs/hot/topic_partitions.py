@@ -1,0 +1,94 @@
+"""Values of groups' records that end with partitions by topic, for thousands of topics.
+
+    head     version (int16); in the current assignment of a member of a share group also its epochs
+    topics   each: topic id, partitions (int32), tagged fields
+    tagged fields
+
+A topic with few partitions is one call of `struct`. Other values are left to the generic codec,
+which also finds malformed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from struct import Struct, pack
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.codecs.primitives import read_uvarint, uvarint
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
+
+# Partitions by topic id.
+_Partitions = Mapping[bytes, frozenset[int]]
+
+# The head of target assignments of consumer and share groups, of version 0.
+TARGET_HEAD: Final = b"\0\0"
+# Up to this many partitions, the length of a topic is a single byte.
+_FEW: Final = 126
+_TOPIC_ID_BYTES: Final = 16
+_NO_TAGS: Final = b"\0"
+# Topics between two yields: half a millisecond.
+_TOPICS_PER_STEP: Final = 500
+
+
+class _UnusualError(Exception):
+    """The generic codec has to read the value."""
+
+
+@cache
+def _layout(count: int) -> Struct:
+    """Return the layout of a topic with `count` partitions, few of them."""
+    return Struct(f">16sB{count}iB")
+
+
+def encoded_in_steps(head: bytes, partitions: _Partitions) -> Steps[bytes]:
+    """Encode a value; partitions are sorted, topics if the mapping is."""
+    parts = [head, uvarint(len(partitions) + 1)]
+    for topic_id, numbers in partitions.items():
+        count = len(numbers)
+        indexes = sorted(numbers) if count > 1 else list(numbers)
+        if count <= _FEW:
+            parts.append(_layout(count).pack(topic_id, count + 1, *indexes, 0))
+        else:
+            parts += topic_id, uvarint(count + 1), pack(f">{count}i", *indexes), _NO_TAGS
+        if len(parts) % _TOPICS_PER_STEP == 0:
+            yield
+    parts.append(_NO_TAGS)
+    return b"".join(parts)
+
+
+def decode_partitions(value: bytes, head_bytes: int) -> dict[bytes, frozenset[int]] | None:
+    """Decode what follows a head; None if the generic codec has to, or if it is malformed."""
+    try:
+        partitions, position = _decode_topics(value, head_bytes)
+    except (struct_error, IndexError, _UnusualError, ValueError):
+        return None
+    return partitions if value[position:] == _NO_TAGS else None
+
+
+def decode_target(value: bytes) -> dict[bytes, frozenset[int]] | None:
+    """Decode a target assignment; None as above."""
+    if not value.startswith(TARGET_HEAD):
+        return None
+    return decode_partitions(value, len(TARGET_HEAD))
+
+
+def _decode_topics(value: bytes, position: int) -> tuple[dict[bytes, frozenset[int]], int]:
+    length, position = read_uvarint(value, position)
+    if not length or length > len(value):
+        raise _UnusualError
+    partitions: dict[bytes, frozenset[int]] = {}
+    for _ in range(length - 1):
+        count = value[position + _TOPIC_ID_BYTES] - 1
+        if not 0 <= count <= _FEW:
+            raise _UnusualError
+        layout = _layout(count)
+        fields = layout.unpack_from(value, position)
+        if fields[-1]:
+            raise _UnusualError
+        partitions[fields[0]] = frozenset(fields[2:-1])
+        position += layout.size
+    return partitions, position

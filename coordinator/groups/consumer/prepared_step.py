@@ -1,0 +1,178 @@
+"""The next step of a member with thousands of topics, computed in slices before its heartbeat runs.
+
+An operation runs without a break, so it must not compute much. The computation reads the state of
+one moment; if that changes meanwhile, it is repeated, and at last left to the operation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.coordinator.groups.consumer import joining
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
+from wirebroker.coordinator.groups.consumer.consumer_records import current_record_in_steps
+from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile_in_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
+
+# Topics of a member whose step the operation itself computes: 1 ms.
+_FEW: Final = 500
+_TOPICS_PER_STEP: Final = 500
+# Computations, before the operation does it.
+_MOST_ATTEMPTS: Final = 3
+
+
+class _SubscribedIds:
+    """The ids of topics that a member subscribes to; `in` looks up the name of an id."""
+
+    __slots__ = ("_names", "_topics")
+
+    def __init__(self, topics: Mapping[bytes, TopicImage], names: frozenset[str]) -> None:
+        self._names = names
+        self._topics = topics
+
+    def __contains__(self, topic_id: Any) -> bool:
+        topic = self._topics.get(topic_id)
+        return topic is not None and topic.name in self._names
+
+
+class StepInputs(NamedTuple):
+    """The state from which a step is computed.
+
+    Attributes:
+        member: The member before the step.
+        aim: What it is to reach.
+        names: The topics that it subscribes to.
+        topics: The cluster's topics.
+        version: That of the owners of partitions.
+    """
+
+    member: ConsumerMember
+    aim: MemberTarget
+    names: frozenset[str]
+    topics: Mapping[bytes, TopicImage]
+    version: int
+
+    def are(self, other: StepInputs) -> bool:
+        """Return whether the other inputs are the same."""
+        aim, other_aim = self.aim, other.aim
+        return (
+            self.version == other.version
+            and self.topics is other.topics
+            and aim.epoch == other_aim.epoch
+            and aim.partitions is other_aim.partitions
+            and aim.has_subscription_changed is other_aim.has_subscription_changed
+            and aim.owned is other_aim.owned
+            and self.names == other.names
+            and self.member == other.member
+        )
+
+
+class PreparedStep(NamedTuple):
+    """A step.
+
+    Attributes:
+        inputs: What it was computed from.
+        member: The member after the step.
+        record: The record of that; None if nothing changes.
+        assignment: The assignment of a response.
+    """
+
+    inputs: StepInputs
+    member: ConsumerMember
+    record: CoordinatorRecord | None
+    assignment: Mapping[str, Any]
+
+
+def inputs_of(
+    shard: ServingShard,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target: tuple[int, Mapping[bytes, frozenset[int]]],
+    owned: Sequence[Any] | None,
+    *,
+    has_changed: bool,
+) -> StepInputs:
+    """Return the inputs of a member's next step; `owned` are the partitions that it reports."""
+    names, topics = group.subscriptions.topics_of(member), shard.image.topics_by_id
+    epoch, partitions = target
+    owners = group.partition_epochs
+    ids = _SubscribedIds(topics, names)
+    aim = MemberTarget(epoch, partitions, ids, has_changed, owned, owners.of_topic)
+    return StepInputs(member, aim, names, topics, owners.version)
+
+
+def is_large(shard: ServingShard, body: Any) -> bool:
+    """Return whether the next step of the member of a request should be prepared."""
+    group = shard.groups.get(body.group_id)
+    if not isinstance(group, ConsumerGroup) or body.member_epoch < 0:
+        return False
+    member = group.members.get(body.member_id)
+    if member is None or max(len(group.target_of(member)), len(member.assigned)) <= _FEW:
+        return False
+    return body.subscribed_topic_names is not None or not member.is_reconciled_to(
+        group.assignment_epoch
+    )
+
+
+def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedStep | None]:
+    """Return the next step of a request's member.
+
+    Return None if the operation has to compute it, because the state changes again and again.
+    """
+    for _ in range(_MOST_ATTEMPTS):
+        inputs = _present_inputs(shard, request)
+        if inputs is None:
+            return None
+        prepared = yield from _computed(request.body.group_id, inputs)
+        present = _present_inputs(shard, request)
+        if present is not None and present.are(inputs):
+            return prepared
+    return None
+
+
+def _present_inputs(shard: ServingShard, request: ConsumerHeartbeat) -> StepInputs | None:
+    """Return what the operation would use now, without a new target assignment.
+
+    Return None if there is no such member, or if it has to rejoin.
+    """
+    body = request.body
+    group = shard.groups.get(body.group_id)
+    before = group.members.get(body.member_id) if isinstance(group, ConsumerGroup) else None
+    if before is None or before.state is MemberState.UNKNOWN:
+        return None
+    assert isinstance(group, ConsumerGroup)
+    member = joining.updated(before, request)
+    has_changed = (
+        member.topic_names != before.topic_names or member.topic_regex != before.topic_regex
+    )
+    target = group.assignment_epoch, group.target_of(before)
+    return inputs_of(shard, group, member, target, body.topic_partitions, has_changed=has_changed)
+
+
+def _computed(group_id: str, inputs: StepInputs) -> Steps[PreparedStep]:
+    member = yield from reconcile_in_steps(inputs.member, inputs.aim)
+    record = None
+    if member != inputs.member:
+        record = yield from current_record_in_steps(group_id, member)
+    assignment = yield from assignment_in_steps(member)
+    return PreparedStep(inputs, member, record, assignment)
+
+
+def assignment_in_steps(member: ConsumerMember) -> Steps[dict[str, Any]]:
+    """Return the assignment of a response."""
+    topics: list[dict[str, Any]] = []
+    for topic_id, epochs in member.assigned.items():
+        topics.append({"topic_id": topic_id, "partitions": sorted(epochs)})
+        if len(topics) % _TOPICS_PER_STEP == 0:
+            yield
+    return {"topic_partitions": topics}

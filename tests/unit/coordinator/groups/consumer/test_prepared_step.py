@@ -1,0 +1,162 @@
+"""Steps of members that are computed before the heartbeat that takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.coordinators.consumer_kit import ConsumerGroups, T, topics_image
+from tests.support.coordinators.kit import image_of, one_broker, topic
+from wirebroker.coordinator.groups.consumer import member_update, prepared_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
+
+MANY = 3_000
+
+
+@pytest.fixture(autouse=True)
+def prepares_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared_step, "_FEW", 0)
+
+
+class Interrupted(ConsumerGroups):
+    """A shard whose state changes while a step is computed.
+
+    Attributes:
+        changes: The changes, one before each computation ends.
+        steps: The computed steps.
+    """
+
+    def __init__(self, *changes: Callable[[ConsumerGroups], Any]) -> None:
+        super().__init__(consumer_assignment_interval_ms=0)
+        self.changes = [*changes]
+        self.steps: list[PreparedStep | None] = []
+        self.is_armed = False
+
+    def prepare(self, request: ConsumerHeartbeat) -> PreparedStep | None:
+        if not self.is_armed:
+            return None
+        self.is_armed = False
+        work = prepared_step.prepare(self.shard, request)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                self.steps.append(end.value)
+                return self.steps[-1]
+            if self.changes:
+                self.changes.pop(0)(self)
+
+
+def with_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each computation end with a step."""
+    computed = prepared_step._computed
+
+    def interrupted(*arguments: Any) -> Iterator[None]:
+        step = yield from computed(*arguments)
+        yield
+        return step
+
+    monkeypatch.setattr(prepared_step, "_computed", interrupted)
+
+
+def joined(groups: ConsumerGroups) -> None:
+    """Form a group of two members, of which `a` has to give up partitions for `b`."""
+    groups.enter("a", "t")
+    groups.enter("b", "t")
+
+
+def other_topics(groups: ConsumerGroups) -> None:
+    image = image_of(*topic("v", 3, partitions=1), base=groups.shard.image)
+    groups.shard.apply_metadata(image, has_new_topics=True, changed=["v"])
+
+
+CHANGES: dict[str, Callable[[ConsumerGroups], Any]] = {
+    "another member joins": lambda groups: groups.enter("c", "t"),
+    "another member leaves": lambda groups: groups.beat("b", -1),
+    "the member leaves": lambda groups: groups.beat("a", -1),
+    "the topics change": other_topics,
+    "nothing": lambda groups: None,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("times", [1, 3])
+def test_state_that_changes_meanwhile_is_respected(
+    monkeypatch: pytest.MonkeyPatch, name: str, times: int
+) -> None:
+    with_steps(monkeypatch)
+    groups = Interrupted(*[CHANGES[name]] * times)
+    plain = ConsumerGroups(consumer_assignment_interval_ms=0)
+    answers = []
+    for each in (groups, plain):
+        joined(each)
+        if each is plain:
+            for _ in range(times):
+                CHANGES[name](plain)
+        owned = {T: [0, 1, 2]}
+        groups.is_armed = each is groups
+        answers.append(each.beat("a", 2, owned=owned))
+    assert len(groups.steps) == 1
+    assert answers[0] == answers[1]
+    assert groups.durable() == plain.durable()
+    assert groups.reloaded().durable() == groups.durable()
+
+
+def test_computation_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_steps(monkeypatch)
+    groups = Interrupted(*[lambda groups, n=n: groups.enter(f"c{n}", "t") for n in range(9)])
+    joined(groups)
+    groups.is_armed = True
+    groups.beat("a", 2, owned={T: [0, 1, 2]})
+    assert groups.steps == [None]
+    assert len(groups.changes) == 9 - prepared_step._MOST_ATTEMPTS
+
+
+def test_members_settle_with_prepared_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[bool] = []
+    are = prepared_step.StepInputs.are
+    monkeypatch.setattr(
+        prepared_step.StepInputs,
+        "are",
+        lambda self, other: used.append(are(self, other)) or used[-1],
+    )
+    groups = ConsumerGroups(image=topics_image(), consumer_assignment_interval_ms=0)
+    for member_id in ("a", "b", "c"):
+        groups.enter(member_id, "t", "u")
+    groups.settle()
+    assert any(used)
+    assert groups.reloaded().durable() == groups.durable()
+
+
+def test_many_topics_are_taken_in_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_update, "MOST_AT_ONCE", 0)
+    names = [f"t{number}" for number in range(MANY)]
+    records = [record for number, name in enumerate(names, 1) for record in topic(name, number)]
+    groups = ConsumerGroups(image=one_broker(*records))
+    groups.enter("a", *names)
+    groups.work()
+    counts: list[int] = []
+    prepare = prepared_step.prepare
+
+    def counted(*arguments: Any) -> Iterator[None]:
+        work, count = prepare(*arguments), 0
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                counts.append(count)
+                return end.value
+            count += 1
+            yield
+
+    monkeypatch.setattr(prepared_step, "prepare", counted)
+    answer = groups.stay("a")
+    assert len(answer["assignment"]["topic_partitions"]) == MANY
+    # Reconciliation, sorting, the record and the response.
+    assert counts[0] >= 4 * MANY // 1_000
