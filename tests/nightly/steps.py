@@ -171,6 +171,20 @@ STEPS = (
         "a hundred kills of brokers under load",
     ),
     Step(
+        "delivery-kills",
+        pytest_of("compat_tests/delivery/test_kills.py", "--nightly"),
+        60,
+        "100 runs of the delivery service on one node and 10 on three: all processes are killed",
+        nights=7,
+    ),
+    Step(
+        "delivery-kills-apache",
+        pytest_of("compat_tests/delivery/test_kills.py", "--nightly", "--broker", "apache"),
+        75,
+        "the same on Apache Kafka",
+        nights=7,
+    ),
+    Step(
         "cluster",
         pytest_of(
             "compat_tests/cluster/nightly_coordinators.py",

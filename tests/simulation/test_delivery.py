@@ -45,9 +45,9 @@ def test_the_same_seed_gives_the_same_totals() -> None:
 class Unfenced(SimulatedInstance):
     """The cluster accepts positions of former owners."""
 
-    def carry_out(self, plan, epoch):
+    def carry_out(self, plan, producer, epoch):
         self.cluster.checks_generation = False
-        yield from super().carry_out(plan, epoch)
+        yield from super().carry_out(plan, producer, epoch)
 
 
 class UnawaitedMarkers(SimulatedInstance):

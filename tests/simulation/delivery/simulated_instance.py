@@ -1,6 +1,7 @@
 """An instance of the service on the simulated cluster: the machine, driven as by the process.
 
-Each `yield` is a place where the instance can be killed, fenced or paused.
+Each `yield` is a place where the instance can be killed, fenced or paused. Storing and delivering
+take turns at random, as do their transactions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from tests.simulation.delivery.transactional_cluster import TransactionalCluster
     from wirebroker.delivery.model.rules import DeliveryRules
+
+
+PRODUCERS = 3
+OVER = object()
 
 
 class SimulatedInstance:
@@ -44,17 +49,30 @@ class SimulatedInstance:
         return sum(each == topic for each, _ in self.cluster.partitions)
 
     def run(self) -> Iterator[None]:
-        epoch = self.cluster.init_producer(self.name)
-        yield
+        producers = []
+        for number in range(PRODUCERS):
+            producer = f"{self.name}-{number}"
+            producers.append((producer, self.cluster.init_producer(producer)))
+            yield
+        lanes = [self.machine.plan_intake, self.machine.plan_delivery]
+        open_lanes: dict = {}
         while True:
             yield
             if self.generation != self.cluster.generation or self.name not in self.cluster.members:
+                for transaction in open_lanes.values():
+                    yield from transaction
+                open_lanes.clear()
                 yield from self.rejoin()
                 continue
             self.read()
-            plan = self.machine.plan(self.planning_time())
-            if not plan.is_empty:
-                yield from self.carry_out(plan, epoch)
+            lane = self.cluster.random.choice(lanes)
+            if lane in open_lanes:
+                if next(open_lanes[lane], OVER) is OVER:
+                    del open_lanes[lane]
+            elif plan := lane(self.planning_time()):
+                # The one that was idle the longest.
+                producers.append(producers.pop(0))
+                open_lanes[lane] = self.carry_out(plan, *producers[-1])
 
     def planning_time(self) -> int:
         return self.cluster.now_ms
@@ -105,8 +123,9 @@ class SimulatedInstance:
             if len(records) <= 10:
                 partition.reach(log.last_stable_offset)
 
-    def carry_out(self, plan, epoch: int) -> Iterator[None]:
-        transaction = self.cluster.begin(self.name, epoch)
+    def carry_out(self, plan, producer: str, epoch: int) -> Iterator[None]:
+        generation = self.generation
+        transaction = self.cluster.begin(producer, epoch)
         try:
             for output in plan.outputs:
                 count = self.partition_count(output.topic)
@@ -124,7 +143,7 @@ class SimulatedInstance:
                 (self.rules.pending_topic, number): offset
                 for number, offset in plan.pending_partitions.items()
             }
-            self.cluster.commit_offsets(transaction, offsets, self.name, self.generation)
+            self.cluster.commit_offsets(transaction, offsets, self.name, generation)
             yield
             self.cluster.end(transaction, commit=True)
         except RefusedError:

@@ -37,12 +37,14 @@ class DeliveryFigures:
 
     def count(self, plan: TransactionPlan) -> None:
         """Add a committed transaction."""
+        now_ms = self._clock.now_ms()
         with self._lock:
             self._counts["delivered"] += plan.delivered
             self._counts["retried"] += plan.retried
             self._counts["dead_letters"] += len(plan.letters)
             self._counts["transactions"] += 1
-            for late_ms in plan.lateness_ms:
+            for due_ms in plan.due_ms:
+                late_ms = now_ms - due_ms
                 self._lateness[bisect_left(_LATENESS_MS, late_ms)] += 1
                 self._lateness_sum_ms += late_ms
 
@@ -107,5 +109,5 @@ _HELP: Final = {
     "transactions": "Committed transactions.",
     "pending": "Pending records that are due within a time, counted once a minute.",
     "partitions": "Partitions of the pending topic from which this instance delivers.",
-    "lateness": "Time from a record's due time to the transaction that delivered it.",
+    "lateness": "Time from a record's due time to the commit of its delivery.",
 }

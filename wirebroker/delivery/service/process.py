@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.delivery.model.entry import NewerFormatError
-from wirebroker.delivery.pending.machine import RefusedDeadLetterError
+from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
 from wirebroker.delivery.service.errors import FencedError, ServiceError
 from wirebroker.delivery.service.figures import DeliveryFigures
 from wirebroker.delivery.service.instance import ServiceInstance
