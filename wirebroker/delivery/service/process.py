@@ -135,6 +135,8 @@ def _rebuilding(directory: Path) -> Generator[None]:
 
 def _checked_topics(settings: ServiceSettings, clock: SystemClock) -> ClusterTopics:
     topics = ClusterTopics(settings.kafka, clock)
+    # Before as well: a topic without any right looks like a missing one.
+    check_rights(topics.admin, settings.rules, _user(settings))
     topics.create_missing(settings)
     check_rights(topics.admin, settings.rules, _user(settings))
     return topics
