@@ -178,13 +178,6 @@ STEPS = (
         nights=7,
     ),
     Step(
-        "delivery-kills-apache",
-        pytest_of("compat_tests/delivery/test_kills.py", "--nightly", "--broker", "apache"),
-        75,
-        "the same on Apache Kafka",
-        nights=7,
-    ),
-    Step(
         "cluster",
         pytest_of(
             "compat_tests/cluster/nightly_coordinators.py",

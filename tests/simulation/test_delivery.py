@@ -57,6 +57,31 @@ class UnawaitedMarkers(SimulatedInstance):
         return self.cluster.partitions[place].last_stable_offset
 
 
+class Unfinished(SimulatedInstance):
+    """Gives up its partitions while transactions are open."""
+
+    def finish(self, open_lanes):
+        yield
+
+
+class SeveralIntakes(SimulatedInstance):
+    """Stores input with two producers in turn: markers may set back the input's offsets."""
+
+    def lanes(self):
+        return [("delivery", plan) for _, plan in super().lanes()]
+
+
+class SeveralDeliveries(SimulatedInstance):
+    """Delivers from one partition in two transactions at a time."""
+
+    def lanes(self):
+        def deliver(now_ms):
+            self.machine._delivering.clear()
+            return self.machine.plan_delivery(now_ms)
+
+        return [*super().lanes(), ("delivery", deliver)]
+
+
 class Early(SimulatedInstance):
     def planning_time(self):
         return self.cluster.now_ms + 50
@@ -88,6 +113,9 @@ def _first_failure(instance: type[SimulatedInstance]) -> str:
     [
         (Unfenced, "more than once"),
         (UnawaitedMarkers, "more than once"),
+        (Unfinished, "offsets of released partitions"),
+        (SeveralIntakes, "more than once"),
+        (SeveralDeliveries, "more than once"),
         (Early, "is early"),
         (EndsById, "lost"),
     ],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wirebroker.delivery.model.rules import DeliveryRules
 
 
-PRODUCERS = 3
+PRODUCERS = {"intake": 1, "delivery": 2}
 OVER = object()
 
 
@@ -49,30 +49,40 @@ class SimulatedInstance:
         return sum(each == topic for each, _ in self.cluster.partitions)
 
     def run(self) -> Iterator[None]:
-        producers = []
-        for number in range(PRODUCERS):
-            producer = f"{self.name}-{number}"
-            producers.append((producer, self.cluster.init_producer(producer)))
-            yield
-        lanes = [self.machine.plan_intake, self.machine.plan_delivery]
+        producers: dict = {}
+        for kind, count in PRODUCERS.items():
+            for number in range(count):
+                producer = f"{self.name}-{kind}-{number}"
+                epoch = self.cluster.init_producer(producer)
+                producers.setdefault(kind, []).append((producer, epoch))
+                yield
+        lanes = self.lanes()
         open_lanes: dict = {}
         while True:
             yield
             if self.generation != self.cluster.generation or self.name not in self.cluster.members:
-                for transaction in open_lanes.values():
-                    yield from transaction
-                open_lanes.clear()
+                yield from self.finish(open_lanes)
                 yield from self.rejoin()
                 continue
             self.read()
-            lane = self.cluster.random.choice(lanes)
+            kind, lane = self.cluster.random.choice(lanes)
             if lane in open_lanes:
                 if next(open_lanes[lane], OVER) is OVER:
                     del open_lanes[lane]
             elif plan := lane(self.planning_time()):
                 # The one that was idle the longest.
-                producers.append(producers.pop(0))
-                open_lanes[lane] = self.carry_out(plan, *producers[-1])
+                producers[kind].append(producers[kind].pop(0))
+                open_lanes[lane] = self.carry_out(plan, *producers[kind][-1])
+
+    def lanes(self) -> list:
+        """Return what plans transactions of a kind; one of each is open at a time."""
+        return [("intake", self.machine.plan_intake), ("delivery", self.machine.plan_delivery)]
+
+    def finish(self, open_lanes: dict) -> Iterator[None]:
+        """Complete the open transactions before partitions are released."""
+        for transaction in open_lanes.values():
+            yield from transaction
+        open_lanes.clear()
 
     def planning_time(self) -> int:
         return self.cluster.now_ms
@@ -80,8 +90,8 @@ class SimulatedInstance:
     def rejoin(self) -> Iterator[None]:
         self.machine.release(list(self.positions), list(self.machine.partitions))
         self.positions.clear()
-        if self.name not in self.cluster.members:
-            self.cluster.join(self.name)
+        if self.generation < 0 or self.name not in self.cluster.members:
+            self.cluster.join(self.name, self)
         self.generation = self.cluster.generation
         topics = (*self.rules.input_topics, self.rules.pending_topic)
         for place in self.cluster.assignment(self.name, topics):
@@ -143,7 +153,7 @@ class SimulatedInstance:
                 (self.rules.pending_topic, number): offset
                 for number, offset in plan.pending_partitions.items()
             }
-            self.cluster.commit_offsets(transaction, offsets, self.name, generation)
+            self.cluster.commit_offsets(transaction, offsets, self.name, self, generation)
             yield
             self.cluster.end(transaction, commit=True)
         except RefusedError:

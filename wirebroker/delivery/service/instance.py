@@ -53,6 +53,7 @@ class _Lane:
 
     Attributes:
         plan: Returns the next one at a time in milliseconds, or None.
+        pool: The producers.
         every_s: The least time between the begins of two.
         begins_at: When the next one may begin, in seconds of the monotonic clock.
         is_open: Whether one is open.
@@ -60,6 +61,7 @@ class _Lane:
     """
 
     plan: Callable[[int], TransactionPlan | None]
+    pool: TransactionPool
     every_s: float
     begins_at: float = 0.0
     is_open: bool = False
@@ -91,17 +93,20 @@ class ServiceInstance:
             pending_count=settings.partitions,
             most_records=settings.transaction_records,
         )
-        self._storing = _Lane(self._machine.plan_intake, _STORED_EVERY_S)
-        self._delivering = _Lane(self._machine.plan_delivery, _DELIVERED_EVERY_S)
         self._saved_at = 0.0
         self._inbox = Inbox()
-        self._pool = TransactionPool(settings, name, self._inbox, clock)
+        # One producer: markers of an earlier transaction must not set back the input's offsets.
+        storing = TransactionPool(settings, [name], self._inbox, clock)
+        delivering = TransactionPool(settings, [f"{name}-1", f"{name}-2"], self._inbox, clock)
+        self._storing = _Lane(self._machine.plan_intake, storing, _STORED_EVERY_S)
+        self._delivering = _Lane(self._machine.plan_delivery, delivering, _DELIVERED_EVERY_S)
+        self._lanes = (self._storing, self._delivering)
         try:
             self._intake = Intake(
                 settings, name, self._machine, topics, self._inbox, clock, self._finish
             )
         except BaseException:
-            self._pool.close()
+            self._disconnect()
             raise
 
     def run(self, stopping: Event) -> None:
@@ -122,8 +127,12 @@ class ServiceInstance:
             self._intake.save()
         finally:
             self._inbox.close()
-            self._pool.close()
+            self._disconnect()
             self._intake.close()
+
+    def _disconnect(self) -> None:
+        for lane in self._lanes:
+            lane.pool.close()
 
     def _wait_s(self) -> float:
         now = self._clock.monotonic()
@@ -139,7 +148,7 @@ class ServiceInstance:
 
     def _begin(self) -> None:
         """Begin the transactions that may begin: first that which stores replacements."""
-        for lane in (self._storing, self._delivering):
+        for lane in self._lanes:
             now = self._clock.monotonic()
             if lane.is_open or now < lane.begins_at:
                 continue
@@ -148,7 +157,7 @@ class ServiceInstance:
             if plan is not None:
                 lane.is_open = True
                 lane.begins_at = now + lane.every_s
-                self._pool.begin(
+                lane.pool.begin(
                     plan,
                     self._intake.group,
                     partial(self._end, lane, plan),
@@ -171,7 +180,7 @@ class ServiceInstance:
 
     def _finish(self) -> None:
         """Wait for the open transactions, in this thread."""
-        while self._pool.open_count:
+        while any(lane.is_open for lane in self._lanes):
             self._inbox.serve(_LONGEST_WAIT_S)
 
     def _save(self) -> None:

@@ -1,10 +1,7 @@
-"""The producers of an instance: each carries out one transaction at a time.
+"""The producers of one kind of transaction: each carries out one at a time.
 
 The instance's thread enqueues the records; a producer's own thread only waits for the cluster. More
 Python code in other threads would slow down that of the instance.
-
-A cluster writes the markers of a transaction after its end, and refuses the producer's next one for
-so long; librdkafka then waits 20 ms. So transactions go to the producer that was idle the longest.
 """
 
 from __future__ import annotations
@@ -12,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.delivery.service.transactions import Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     from wirebroker.base.clock import Clock
@@ -28,9 +25,6 @@ if TYPE_CHECKING:
 
     Done = Callable[[Outcome], None]
 
-# One that stores, one that delivers, and one whose markers are being written.
-_PRODUCERS: Final = 3
-
 
 class _Worker(NamedTuple):
     transactions: Transactions
@@ -38,12 +32,17 @@ class _Worker(NamedTuple):
 
 
 class TransactionPool:
-    """Transactional producers, and their open transactions."""
+    """Transactional producers, and their open transactions.
+
+    A cluster writes the markers of a transaction after its end. Meanwhile it refuses the next one
+    of the same producer, and librdkafka waits 20 ms. So the producer that was idle the longest has
+    the next one. With one producer, transactions end completely before the next one begins.
+    """
 
     def __init__(
-        self, settings: ServiceSettings, instance: str, inbox: Inbox, clock: Clock
+        self, settings: ServiceSettings, names: Sequence[str], inbox: Inbox, clock: Clock
     ) -> None:
-        """Connect, fence the producers of an earlier run, and abort their transactions.
+        """Connect, fence producers with these names, and abort their transactions.
 
         Raises:
             KafkaException: The cluster refuses a producer.
@@ -52,20 +51,14 @@ class TransactionPool:
         self._idle: deque[_Worker] = deque()
         self._workers: list[_Worker] = []
         suspects: set[str] = set()
-        for number in range(_PRODUCERS):
-            name = f"{instance}-{number}" if number else instance
+        for name in names:
             transactions = Transactions(settings, name, clock, suspects)
             thread = ThreadPoolExecutor(1, thread_name_prefix="delivery transaction")
             self._workers.append(_Worker(transactions, thread))
         self._idle.extend(self._workers)
 
-    @property
-    def open_count(self) -> int:
-        """The number of open transactions."""
-        return len(self._workers) - len(self._idle)
-
     def begin(self, plan: TransactionPlan, group: Any, done: Done, *, is_careful: bool) -> None:
-        """Begin a transaction; at most three are open.
+        """Begin a transaction; at most one for each producer is open.
 
         `done` is called in the inbox with its outcome; its errors are raised there.
 
