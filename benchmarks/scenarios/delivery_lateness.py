@@ -48,7 +48,10 @@ def main() -> None:
             run.run()
             report = run.report()
             for name, used, at_start in zip(
-                ("service", "broker"), (service.cpu_s(), cpu_seconds(broker.process_id)), before, strict=True
+                ("service", "broker"),
+                (service.cpu_s(), cpu_seconds(broker.process_id)),
+                before,
+                strict=True,
             ):
                 report[f"{name}_cpu_us_per_record"] = round((used - at_start) / run.count * 1e6, 1)
             report["service_memory_mib"] = service.memory_mib()

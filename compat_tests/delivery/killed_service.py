@@ -1,4 +1,4 @@
-"""Two instances of the service that are killed with their brokers, and the count of what arrived."""
+"""Two instances of the service that are killed with their brokers; their records are counted."""
 
 from __future__ import annotations
 

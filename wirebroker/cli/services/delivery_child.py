@@ -16,7 +16,7 @@ _STOP_TIMEOUT_S: Final = 20.0
 
 
 def delivery_child(file: Path | None, settings: Mapping[str, str]) -> CompanionProcess:
-    """Return an instance as a process, with the broker's file and those settings that are its own."""
+    """Return an instance as a process, with the broker's file and the settings that are its own."""
     arguments = ["delivery", "run", "--until-input-ends", "--bootstrap", "ADDRESS"]
     if file is not None:
         arguments += ["--config", str(file)]

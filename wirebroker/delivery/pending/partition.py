@@ -127,7 +127,7 @@ class PendingPartition:
                 del self._unread[delivery_id]
 
     def expects(self, delivery_id: str | None) -> bool:
-        """Return whether a record with an id is to be read: the pending one may not be delivered."""
+        """Return whether a record with an id was not read yet: the pending one is not delivered."""
         return delivery_id in self._unread
 
     def reach(self, offset: int) -> None:

@@ -57,7 +57,7 @@ class BatchReader:
         self._allowed.release()
 
     def drop(self) -> None:
-        """Forget messages that were read before a rebalance; called by a callback of the consumer."""
+        """Forget messages that were read before a rebalance, in a callback of the consumer."""
         self._batch.clear()
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ class Inbox:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._waiting: set[Future[object]] = set()
+        self._waiting: set[Future[Any]] = set()
         self._is_closed = False
 
     def put(self, work: Callable[[], None]) -> None:
@@ -56,13 +56,13 @@ class Inbox:
         with self._lock:
             if self._is_closed:
                 raise InboxClosedError
-            self._waiting.add(result)  # type: ignore[arg-type]
+            self._waiting.add(result)
         self.put(lambda: _do(work, result))
         try:
             return result.result()
         finally:
             with self._lock:
-                self._waiting.discard(result)  # type: ignore[arg-type]
+                self._waiting.discard(result)
 
     def close(self) -> None:
         """End all calls; nothing is served any longer."""

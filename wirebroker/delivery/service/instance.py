@@ -103,7 +103,13 @@ class ServiceInstance:
         self._lanes = (self._storing, self._delivering)
         try:
             self._intake = Intake(
-                settings, name, self._machine, topics, self._inbox, clock, self._finish
+                settings,
+                self._machine,
+                topics,
+                self._inbox,
+                clock,
+                instance=name,
+                finish=self._finish,
             )
         except BaseException:
             self._disconnect()

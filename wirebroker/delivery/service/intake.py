@@ -12,21 +12,18 @@ transaction of a former owner has ended, or cannot commit.
 from __future__ import annotations
 
 import logging
-import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from wirebroker.delivery.model.records import ReceivedRecord
-from wirebroker.delivery.pending.partition import PendingPartition
-from wirebroker.delivery.pending.store import PendingStore
 from wirebroker.delivery.service.batch_reader import BatchReader
+from wirebroker.delivery.service.index_directory import IndexDirectory
 from wirebroker.delivery.service.received_headers import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from confluent_kafka import Message
 
@@ -39,12 +36,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 60.0
-# Half of delete.retention.ms of the pending topic.
-_STALE_MS: Final = 12 * 3_600_000
 _QUEUE_KIB: Final = 16_384
 _FETCH_BYTES: Final = 8 << 20
-INDEX_FILES: Final = "pending-*.sqlite*"
-_SUFFIXES: Final = ("", "-wal", "-shm")
 # The broker responds earlier if there are records.
 _PENDING_WAIT_MS: Final = 500
 _UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
@@ -56,23 +49,24 @@ class Intake:
     def __init__(
         self,
         settings: ServiceSettings,
-        instance: str,
         machine: DeliveryMachine,
         topics: ClusterTopics,
         inbox: Inbox,
         clock: Clock,
+        *,
+        instance: str,
         finish: Callable[[], None],
     ) -> None:
         """Connect and join the group; `finish` waits for the open transactions."""
         self._rules = settings.rules
-        self._directory = settings.directory
         self._most = settings.transaction_records
         self._machine = machine
         self._topics = topics
         self._inbox = inbox
         self._clock = clock
         self._finish = finish
-        self._topic_id = topics.topic_id(self._rules.pending_topic)
+        topic_id = topics.topic_id(self._rules.pending_topic)
+        self._indexes = IndexDirectory(settings.directory, topic_id, clock)
         self._is_closing = False
         # Batches of input that are not yet allowed: the machine has enough.
         self._withheld = 0
@@ -113,9 +107,7 @@ class Intake:
 
     def save(self) -> None:
         """Make the indexes durable."""
-        now_ms = self._clock.now_ms()
-        for partition in self._machine.partitions.values():
-            partition.save(now_ms, self._topic_id)
+        self._indexes.save(self._machine.partitions.values())
 
     def close(self) -> None:
         """Leave the group; close the indexes. The inbox is closed."""
@@ -161,7 +153,7 @@ class Intake:
         topic = self._rules.pending_topic
         places: list[TopicPartition] = []
         for number, end in starts.items():
-            partition = self._machine.partitions[number] = self._opened(number, end)
+            partition = self._machine.partitions[number] = self._indexes.open(number, end)
             places.append(TopicPartition(topic, number, partition.next_offset))
         if not places:
             return
@@ -216,30 +208,6 @@ class Intake:
         logger.info(
             "revoked %d input partitions and %d pending", len(inputs), len(places) - len(inputs)
         )
-
-    def _opened(self, number: int, end: int) -> PendingPartition:
-        """Return a partition with its index, which is rebuilt if it cannot be continued."""
-        path = self._directory / f"pending-{number}.sqlite"
-        now_ms = self._clock.now_ms()
-        try:
-            store = PendingStore(path)
-        except sqlite3.DatabaseError as error:
-            logger.warning("the index %s is rebuilt: %s", path, error)
-            return PendingPartition(number, self._new_store(path), end)
-        is_fresh = 0 <= now_ms - store.stamp_ms <= _STALE_MS and store.next_offset <= end
-        if not (is_fresh and store.topic_id == self._topic_id):
-            if store.next_offset:
-                logger.info("the index %s is rebuilt: it is too old, or of another topic", path)
-            store.close()
-            store = self._new_store(path)
-        return PendingPartition(number, store, end)
-
-    def _new_store(self, path: Path) -> PendingStore:
-        for suffix in _SUFFIXES:
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        store = PendingStore(path)
-        store.commit(0, self._clock.now_ms(), self._topic_id)
-        return store
 
 
 def _place(message: Message) -> tuple[str, int, int]:

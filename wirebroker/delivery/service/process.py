@@ -20,8 +20,8 @@ from wirebroker.delivery.model.entry import NewerFormatError
 from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
 from wirebroker.delivery.service.errors import FencedError, ServiceError
 from wirebroker.delivery.service.figures import DeliveryFigures
+from wirebroker.delivery.service.index_directory import INDEX_FILES
 from wirebroker.delivery.service.instance import ServiceInstance
-from wirebroker.delivery.service.intake import INDEX_FILES
 from wirebroker.delivery.service.metrics_page import metrics_page
 from wirebroker.delivery.service.rights import (
     check_rights,

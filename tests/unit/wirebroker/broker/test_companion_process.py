@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
-from wirebroker.broker.companion_process import CompanionProcess
 from wirebroker.broker.console_process import ConsoleOptions, console_process
 from wirebroker.cli.services.delivery_child import delivery_child
+
+if TYPE_CHECKING:
+    from wirebroker.broker.companion_process import CompanionProcess
 
 ADDRESS = "127.0.0.1:9092"
 
@@ -23,8 +26,10 @@ class StartedModule:
 
     async def start(self, *words: str) -> asyncio.subprocess.Process:
         self.words = words
-        pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-        return await asyncio.create_subprocess_exec("/bin/sh", "-c", self.script, **pipes)
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", self.script, stdin=pipe, stdout=pipe
+        )
 
 
 def run_once(child: CompanionProcess) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wirebroker.delivery.model.records import OutputRecord, ReceivedRecord
 from wirebroker.delivery.model.rules import DeliveryRules
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.pending.partition import PendingPartition
-from wirebroker.delivery.pending.plan import TransactionPlan
 from wirebroker.delivery.pending.store import PendingStore
+
+if TYPE_CHECKING:
+    from wirebroker.delivery.pending.plan import TransactionPlan
 
 PENDING = "__wirebroker_delivery"
 NOW = 1_800_000_000_000
@@ -72,6 +76,12 @@ class MachineRun:
     def plan(self, now_ms: int) -> TransactionPlan | None:
         """Return the next transaction, or None."""
         return self.machine.plan_intake(now_ms) or self.machine.plan_delivery(now_ms)
+
+    def next_plan(self, now_ms: int) -> TransactionPlan:
+        """Return the next transaction, which exists."""
+        plan = self.plan(now_ms)
+        assert plan is not None
+        return plan
 
     def apply(self) -> None:
         for offset, (key, value) in enumerate(self.log):

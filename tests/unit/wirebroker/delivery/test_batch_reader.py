@@ -34,7 +34,7 @@ class FakeConsumer:
             return None
 
     def consume(self, most: int, _timeout: float) -> list[Any]:
-        messages = []
+        messages: list[Any] = []
         while len(messages) < most and not self.fetched.empty():
             message = self._next(0)
             if message is not None:
@@ -105,14 +105,18 @@ def test_a_consumer_that_may_not_read_is_paused_and_polled_for_rebalances(monkey
 
 def test_messages_read_before_a_rebalance_are_dropped():
     is_made = threading.Event()
+    made: list[Reading] = []
 
     def wait() -> None:
         assert is_made.wait(10)
 
-    reading = Reading(wait, 1, lambda: reading.reader.drop(), 2)
+    def revoke() -> None:
+        made[0].reader.drop()
+
+    made.append(Reading(wait, 1, revoke, 2))
     is_made.set()
-    assert reading.serve(1) == [[2]]
-    reading.reader.stop()
+    assert made[0].serve(1) == [[2]]
+    made[0].reader.stop()
 
 
 def test_an_error_of_the_consumer_is_raised_in_the_inbox():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
+from tests.support.tools.waiting import eventually
 from wirebroker.delivery.service.inbox import Inbox, InboxClosedError
 
 
@@ -26,9 +28,14 @@ class Caller(threading.Thread):
 
 
 def test_work_is_done_in_order_by_the_thread_that_serves():
-    inbox, done = Inbox(), []
+    inbox = Inbox()
+    done: list[tuple[int, int]] = []
+
+    def note(number: int) -> None:
+        done.append((number, threading.get_ident()))
+
     for number in range(3):
-        inbox.put(lambda number=number: done.append((number, threading.get_ident())))
+        inbox.put(partial(note, number))
     for _ in range(3):
         inbox.serve(1.0)
     assert done == [(number, threading.get_ident()) for number in range(3)]
@@ -42,7 +49,7 @@ def test_serving_ends_after_its_time_without_work():
 
 def test_a_call_returns_the_result():
     inbox = Inbox()
-    caller = Caller(inbox, lambda: threading.get_ident())
+    caller = Caller(inbox, threading.get_ident)
     inbox.serve(10.0)
     caller.join(10)
     assert caller.result == threading.get_ident()
@@ -62,11 +69,8 @@ def test_an_error_in_a_call_is_raised_in_both_threads():
 
 def test_closing_ends_calls_that_wait_and_later_ones():
     inbox = Inbox()
-    asked = threading.Event()
-    put = inbox.put
-    inbox.put = lambda work: (put(work), asked.set())  # type: ignore[method-assign]
     waiting = Caller(inbox, lambda: None)
-    assert asked.wait(10)
+    eventually(lambda: inbox._waiting)
     inbox.close()
     waiting.join(10)
     assert isinstance(waiting.error, InboxClosedError)

@@ -183,14 +183,14 @@ def test_a_loop_of_retries_is_bounded():
 def test_a_record_that_the_broker_refuses_becomes_a_dead_letter_and_then_one_without_content():
     run = MachineRun()
     run.receive(received(headers={"deliver-to": "orders"}))
-    plan = run.plan(NOW)
+    plan = run.next_plan(NOW)
     run.machine.aborted(plan, {plan.outputs[0].cause: "too large"})
-    plan = run.plan(NOW)
+    plan = run.next_plan(NOW)
     (letter,) = plan.outputs
     assert (letter.topic, letter.value) == ("deliver.dead-letters", b"v")
     assert told(letter)["message"] == "the broker refused the entry: too large"
     run.machine.aborted(plan, {letter.cause: "too large as well"})
-    plan = run.plan(NOW)
+    plan = run.next_plan(NOW)
     (letter,) = plan.outputs
     assert (letter.key, letter.value) == (None, None)
     assert "too large as well" in told(letter)["message"]
@@ -227,7 +227,7 @@ def test_a_replacement_that_was_received_comes_before_a_due_record():
 def test_an_entry_that_cannot_be_read_becomes_a_dead_letter_with_its_bytes():
     run = MachineRun()
     run.receive(received(headers={"deliver-to": "orders"}))
-    plan = run.plan(NOW)
+    plan = run.next_plan(NOW)
     ((_, value),) = [(each.key, each.value) for each in plan.outputs]
     assert value is not None
     run.log.append((b"somebody", value[:-3]))

@@ -26,8 +26,7 @@ def test_a_record_over_the_bound_is_delivered_alone():
     run = MachineRun()
     for offset in range(2):
         run.receive(received(offset, value=bytes(17 * MIB), headers={"deliver-to": "orders"}))
-    plan = run.plan(NOW)
-    assert plan is not None
+    plan = run.next_plan(NOW)
     assert len(plan.outputs) == 1
     run.machine.aborted(plan, {})
     assert len(run.run(NOW)) == 2
@@ -39,8 +38,7 @@ def unread_after(run: MachineRun, value: bytes | None) -> None:
     if value is not None:
         headers |= {"deliver-to": "orders", "deliver-after": "1h"}
     run.receive(received(1, value=value, headers=headers))
-    plan = run.plan(NOW + 1)
-    assert plan is not None
+    plan = run.next_plan(NOW + 1)
     run.log += [(output.key or b"", output.value) for output in plan.outputs]
     run.machine.committed(plan)
 
