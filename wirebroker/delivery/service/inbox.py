@@ -49,8 +49,7 @@ class Inbox:
         """Have work done by the instance's thread, from another one; return its result.
 
         Raises:
-            InboxClosedError: The instance ends.
-            Exception: Whatever the work raises.
+            InboxClosedError: The instance ends, perhaps by an error of the work.
         """
         result: Future[_Result] = Future()
         with self._lock:
@@ -76,7 +75,7 @@ class Inbox:
 def _do(work: Callable[[], _Result], result: Future[_Result]) -> None:
     try:
         value = work()
-    except BaseException as error:
-        result.set_exception(error)
+    except BaseException:
+        result.set_exception(InboxClosedError())
         raise
     result.set_result(value)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.delivery.service.figures import DeliveryFigures
     from wirebroker.delivery.service.settings import ServiceSettings
     from wirebroker.delivery.service.topics import ClusterTopics
-    from wirebroker.delivery.service.transactions import Outcome
+    from wirebroker.delivery.service.transactions import TransactionOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class ServiceInstance:
                     is_careful=lane.is_careful,
                 )
 
-    def _end(self, lane: _Lane, plan: TransactionPlan, outcome: Outcome) -> None:
+    def _end(self, lane: _Lane, plan: TransactionPlan, outcome: TransactionOutcome) -> None:
         was_careful, lane.is_careful = lane.is_careful, not outcome.is_committed
         lane.is_open = False
         if outcome.is_committed:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from wirebroker.delivery.pending.plan import TransactionPlan
     from wirebroker.delivery.service.inbox import Inbox
     from wirebroker.delivery.service.settings import ServiceSettings
-    from wirebroker.delivery.service.transactions import Outcome
+    from wirebroker.delivery.service.transactions import TransactionOutcome
 
-    Done = Callable[[Outcome], None]
+    Done = Callable[[TransactionOutcome], None]
 
 
 class _Worker(NamedTuple):
@@ -70,12 +70,12 @@ class TransactionPool:
         worker.transactions.begin(plan, is_careful=is_careful)
         future = worker.thread.submit(worker.transactions.complete, plan, group)
 
-        def end(future: Future[Outcome]) -> None:
+        def end(future: Future[TransactionOutcome]) -> None:
             self._inbox.put(partial(self._end, worker, future, done))
 
         future.add_done_callback(end)
 
-    def _end(self, worker: _Worker, future: Future[Outcome], done: Done) -> None:
+    def _end(self, worker: _Worker, future: Future[TransactionOutcome], done: Done) -> None:
         self._idle.append(worker)
         done(future.result())
 

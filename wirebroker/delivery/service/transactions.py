@@ -61,7 +61,7 @@ class _Failure(NamedTuple):
     error: KafkaError
 
 
-class Outcome(NamedTuple):
+class TransactionOutcome(NamedTuple):
     """How a transaction ended.
 
     Attributes:
@@ -136,7 +136,7 @@ class Transactions:
             if self._failures:
                 break
 
-    def complete(self, plan: TransactionPlan, group: Any) -> Outcome:
+    def complete(self, plan: TransactionPlan, group: Any) -> TransactionOutcome:
         """Complete the transaction that was begun: commit it, or abort it if something failed.
 
         Raises:
@@ -159,7 +159,7 @@ class Transactions:
             return self._after(error)
         if self._suspects:
             self._suspects.difference_update(output.cause for output in plan.outputs)
-        return Outcome(is_committed=True)
+        return TransactionOutcome(is_committed=True)
 
     def close(self) -> None:
         """Disconnect."""
@@ -215,19 +215,19 @@ class Transactions:
             ),
         ]
 
-    def _after(self, error: KafkaException) -> Outcome:
+    def _after(self, error: KafkaException) -> TransactionOutcome:
         problem: KafkaError = error.args[0]
         if problem.fatal() or not problem.txn_requires_abort():
             raise FencedError(problem.str()) from error
         logger.warning("a transaction is aborted: %s", problem.str())
         return self._abort()
 
-    def _abort(self) -> Outcome:
+    def _abort(self) -> TransactionOutcome:
         try:
             self._call(partial(self._producer.abort_transaction, _WAIT_S))
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
-        return Outcome(is_committed=False, refusals=self._refusals())
+        return TransactionOutcome(is_committed=False, refusals=self._refusals())
 
     def _refusals(self) -> dict[str, str]:
         """Return the reasons against records, by their causes.

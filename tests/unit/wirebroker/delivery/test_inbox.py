@@ -55,7 +55,7 @@ def test_a_call_returns_the_result():
     assert caller.result == threading.get_ident()
 
 
-def test_an_error_in_a_call_is_raised_in_both_threads():
+def test_an_error_in_a_call_ends_the_instance_and_the_caller():
     def fail():
         raise ValueError("no index")
 
@@ -64,7 +64,7 @@ def test_an_error_in_a_call_is_raised_in_both_threads():
     with pytest.raises(ValueError, match="no index"):
         inbox.serve(10.0)
     caller.join(10)
-    assert isinstance(caller.error, ValueError)
+    assert isinstance(caller.error, InboxClosedError)
 
 
 def test_closing_ends_calls_that_wait_and_later_ones():
