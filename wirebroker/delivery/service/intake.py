@@ -243,6 +243,8 @@ def _check(error: KafkaError) -> None:
 
 _REFUSALS: Final = frozenset(
     {
+        # How librdkafka reports a static member that was fenced, among others.
+        KafkaError._FATAL,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.FENCED_INSTANCE_ID,
