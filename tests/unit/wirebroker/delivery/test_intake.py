@@ -48,7 +48,8 @@ def test_a_header_name_that_is_not_utf8_is_a_problem_of_the_record():
 
 
 @pytest.mark.parametrize(
-    "code", [KafkaError._FATAL, KafkaError.FENCED_INSTANCE_ID, KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    "code",
+    [KafkaError._FATAL, KafkaError.FENCED_INSTANCE_ID, KafkaError.TOPIC_AUTHORIZATION_FAILED],
 )
 def test_an_error_after_which_the_consumer_cannot_go_on_ends_the_instance(code):
     with pytest.raises(KafkaException):
