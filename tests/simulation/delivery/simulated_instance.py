@@ -132,6 +132,8 @@ class SimulatedInstance:
                 partition.apply(record.offset, record.key, record.value)
             if len(records) <= 10:
                 partition.reach(log.last_stable_offset)
+            if self.cluster.random.random() < 0.1:
+                partition.save(self.cluster.now_ms, self.rules.pending_topic)
 
     def carry_out(self, plan, producer: str, epoch: int) -> Iterator[None]:
         generation = self.generation
