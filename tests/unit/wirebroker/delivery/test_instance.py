@@ -183,7 +183,11 @@ def test_an_instance_that_stops_completes_its_transactions(running: Running) -> 
     stopping = threading.Event()
     stopping.set()
     running.instance._inbox.put(lambda: None)
-    running.instance._inbox.put(running.delivering.end)
+
+    def end() -> None:
+        running.delivering.end()
+
+    running.instance._inbox.put(end)
     running.instance.run(stopping)
     assert not running.delivering.open
     assert running.storing.is_closed
