@@ -132,6 +132,7 @@ def check_records(bootstrap: str, count: int) -> None:
 
 def run_with_kills(nodes: KilledNodes, folder: Path, count: int, seed: int) -> None:
     """Send records through two instances; kill those and nodes at random moments; count."""
+    folder.mkdir(exist_ok=True)
     random = Random(seed)
     settings = {"wirebroker.delivery.session.timeout.ms": 3_000}
     instances = [

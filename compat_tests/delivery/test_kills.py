@@ -1,6 +1,8 @@
 """Kills at random moments: no record is lost, delivered twice or early.
 
-The nightly step has 100 runs of 1,000 records on one node and 10 on three.
+A hundred runs of 1,000 records on one node, and ten on three:
+
+    pytest compat_tests/delivery/test_kills.py --nightly --kills 100 --seed random
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.delivery.killed_service import OneNode, run_with_kills, three_nodes
+from tests.support.harness.budget import Budget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
 
 RECORDS = 200
 NIGHTLY_RECORDS = 1_000
-NIGHTLY_RUNS = 100
-NIGHTLY_CLUSTER_RUNS = 10
 _SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}
 
 
@@ -28,12 +29,13 @@ def test_kills_lose_and_repeat_nothing(start_broker: StartBroker, tmp_path: Path
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(NIGHTLY_RUNS))
+@pytest.mark.timeout(7_200)
 def test_many_kills_lose_and_repeat_nothing(
-    start_broker: StartBroker, tmp_path: Path, seed: int
+    request: pytest.FixtureRequest, start_broker: StartBroker, tmp_path: Path
 ) -> None:
-    run_with_kills(OneNode(start_broker(_SHORT_SESSIONS)), tmp_path, NIGHTLY_RECORDS, seed=seed)
+    for seed in seeds(request, share=1):
+        nodes = OneNode(start_broker(_SHORT_SESSIONS))
+        run_with_kills(nodes, tmp_path / str(seed), NIGHTLY_RECORDS, seed=seed)
 
 
 @pytest.mark.long
@@ -44,10 +46,17 @@ def test_kills_on_three_nodes_lose_and_repeat_nothing(broker_kind: str, tmp_path
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(NIGHTLY_CLUSTER_RUNS))
+@pytest.mark.timeout(7_200)
 def test_many_kills_on_three_nodes_lose_and_repeat_nothing(
-    broker_kind: str, tmp_path: Path, seed: int
+    request: pytest.FixtureRequest, broker_kind: str, tmp_path: Path
 ) -> None:
-    with three_nodes(broker_kind, tmp_path / "nodes") as nodes:
-        run_with_kills(nodes, tmp_path, NIGHTLY_RECORDS, seed=seed)
+    for seed in seeds(request, share=10):
+        folder = tmp_path / str(seed)
+        with three_nodes(broker_kind, folder / "nodes") as nodes:
+            run_with_kills(nodes, folder, NIGHTLY_RECORDS, seed=seed)
+
+
+def seeds(request: pytest.FixtureRequest, share: int) -> range:
+    """Return the seeds of the runs: `--kills` of them divided by `share`, from `--seed`."""
+    first = Budget(request.config, seconds=1).seed
+    return range(first, first + max(1, int(request.config.getoption("--kills")) // share))

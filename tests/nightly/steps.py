@@ -172,10 +172,13 @@ STEPS = (
     ),
     Step(
         "delivery-kills",
-        pytest_of("compat_tests/delivery/test_kills.py", "--nightly"),
-        60,
-        "100 runs of the delivery service on one node and 10 on three: all processes are killed",
-        nights=7,
+        pytest_of(
+            "compat_tests/delivery/test_kills.py",
+            *("--nightly", "--kills", "20", "--seed", "random"),
+        ),
+        11,
+        "the delivery service, 20 runs on one node and 2 on three: all processes are killed",
+        nights=6,
     ),
     Step(
         "cluster",

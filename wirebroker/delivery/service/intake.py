@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 60.0
-_QUEUE_KIB: Final = 16_384
-_FETCH_BYTES: Final = 8 << 20
+# librdkafka's default, which a short session would not survive.
+_HEARTBEAT_MS: Final = 3_000
+_QUEUE_KIB: Final = 4_096
+_FETCH_BYTES: Final = 4 << 20
 # The broker responds earlier if there are records.
 _PENDING_WAIT_MS: Final = 500
 _UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
@@ -87,6 +89,7 @@ class Intake:
                 **self._common,
                 "group.instance.id": instance,
                 "session.timeout.ms": settings.session_timeout_ms,
+                "heartbeat.interval.ms": min(_HEARTBEAT_MS, settings.session_timeout_ms // 3),
                 "partition.assignment.strategy": "roundrobin",
             }
         )
