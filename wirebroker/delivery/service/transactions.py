@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from wirebroker.delivery.service.errors import FencedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.model.records import OutputRecord
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_WAIT_S: Final = 30.0
+_INIT_S: Final = 60.0
+_FIRST_FLUSH_S: Final = 1.0
 _MESSAGE_BYTES: Final = 64 << 20
 # As Java's producer: a batch must fit into topics with a small max.message.bytes.
 _BATCH_BYTES: Final = 16 << 10
@@ -92,6 +93,8 @@ class Transactions:
         self._clock = clock
         self._failures: list[_Failure] = []
         self._suspects = suspects
+        # Then the cluster has aborted it.
+        self._timeout_s = settings.transaction_timeout_ms / 1000
         self._is_careful = False
         self._producer = Producer(
             {
@@ -108,7 +111,7 @@ class Transactions:
                 "topic.metadata.propagation.max.ms": 2_000,
             }
         )
-        self._call(partial(self._producer.init_transactions, _WAIT_S))
+        self._call(self._producer.init_transactions, _INIT_S)
 
     def begin(self, plan: TransactionPlan, *, is_careful: bool) -> None:
         """Begin a transaction and enqueue its records; `complete` follows.
@@ -146,15 +149,16 @@ class Transactions:
         try:
             if self._is_careful:
                 self._flush()
+            else:
+                # Offsets that are sent while a broker fails can hang. A refused record is not
+                # known here, and the others then wait for their timeout.
+                self._producer.flush(_FIRST_FLUSH_S)
             if self._failures:
                 return self._abort()
-            self._call(
-                lambda: self._producer.send_offsets_to_transaction(
-                    self._offsets(plan), group, _WAIT_S
-                )
-            )
+            offsets = self._offsets(plan)
+            self._call(partial(self._producer.send_offsets_to_transaction, offsets, group))
             # It waits for the records as well.
-            self._call(partial(self._producer.commit_transaction, _WAIT_S))
+            self._call(self._producer.commit_transaction)
         except KafkaException as error:
             return self._after(error)
         if self._suspects:
@@ -224,7 +228,7 @@ class Transactions:
 
     def _abort(self) -> TransactionOutcome:
         try:
-            self._call(partial(self._producer.abort_transaction, _WAIT_S))
+            self._call(self._producer.abort_transaction)
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
         return TransactionOutcome(is_committed=False, refusals=self._refusals())
@@ -246,12 +250,15 @@ class Transactions:
             failure.cause: failure.error.str() for failure in final if failure.cause not in unclear
         }
 
-    def _call(self, request: Any) -> None:
-        """Repeat a request while the error is retriable; commits may have begun already."""
-        deadline = self._clock.monotonic() + 2 * _WAIT_S
+    def _call(self, request: Callable[[float], object], limit_s: float | None = None) -> None:
+        """Repeat a request while the error is retriable; commits may have begun already.
+
+        By default it ends when the transaction has timed out.
+        """
+        deadline = self._clock.monotonic() + (limit_s or self._timeout_s)
         while True:
             try:
-                request()
+                request(max(deadline - self._clock.monotonic(), _FLUSH_S))
             except KafkaException as error:
                 if not error.args[0].retriable() or self._clock.monotonic() > deadline:
                     raise
