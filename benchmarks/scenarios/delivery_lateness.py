@@ -1,9 +1,13 @@
-"""Measure how late the delivery service is, and its CPU time per record.
+"""Measure how late the delivery service is, and what a record costs.
 
     python -m benchmarks.scenarios.delivery_lateness --rate 1000 --seconds 20 [--broker apache]
+    python -m benchmarks.scenarios.delivery_lateness --rate 10000 --seconds 10 --ahead 60
 
-Records are due 2 to 12 s after they are sent, evenly. Lateness is a record's timestamp, which is
-the time of delivery, minus its due time. The consumer's view adds the commit and a fetch.
+Records are sent at this rate and are due 2 to 12 s later, evenly. With `--ahead`, they are sent as
+fast as possible and are due at this rate, from this number of seconds after the start.
+
+`written` is a record's timestamp, which is the time of delivery, minus its due time; `seen` is
+when a consumer with read_committed received it: the commit and a fetch later.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.measurement.machine import cpu_seconds
 from tests.support.brokers.brokers import make_broker
 from tests.support.delivery.delivery_process import DeliveryProcess
 from wirebroker.base.clock import SystemClock
@@ -31,63 +36,91 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=1_000)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--ahead", type=int, default=0)
     parser.add_argument("--broker", default="wirebroker")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         broker = make_broker(options.broker, Path(folder) / "broker")
         with broker, DeliveryProcess(broker.bootstrap, Path(folder) / "instance") as service:
             service.wait_until_ready()
-            print(json.dumps(measure(broker.bootstrap, service, options)))
+            run = LatenessRun(broker.bootstrap, options)
+            before = service.cpu_s(), cpu_seconds(broker.process_id)
+            run.run()
+            report = run.report()
+            for name, used, at_start in zip(
+                ("service", "broker"),
+                (service.cpu_s(), cpu_seconds(broker.process_id)),
+                before,
+                strict=True,
+            ):
+                report[f"{name}_cpu_us_per_record"] = round((used - at_start) / run.count * 1e6, 1)
+            report["service_memory_mib"] = service.memory_mib()
+            print(json.dumps(report))
 
 
-def measure(
-    bootstrap: str, service: DeliveryProcess, options: argparse.Namespace
-) -> dict[str, Any]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(30)
-    count = options.rate * options.seconds
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "lateness",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 10,
-        }
-    )
-    consumer.subscribe(["orders"])
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-    clock = SystemClock()
-    began_ms, cpu_s = clock.now_ms(), service.cpu_s()
-    written: list[int] = []
-    seen: list[int] = []
-    sent = 0
-    while len(written) < count:
-        wanted = min(count, (clock.now_ms() - began_ms) * options.rate // 1000)
-        while sent < wanted:
-            due_ms = clock.now_ms() + _FIRST_MS + sent * 7 % _WINDOW_MS
+class LatenessRun:
+    """A producer of scheduled records and a consumer of delivered ones."""
+
+    def __init__(self, bootstrap: str, options: argparse.Namespace) -> None:
+        self._options = options
+        self.count = options.rate * options.seconds
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(30)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "lateness",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 500,
+            }
+        )
+        self._consumer.subscribe(["orders"])
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self._clock = SystemClock()
+        self._began_ms = self._clock.now_ms()
+        self._sent = 0
+        self._written: list[int] = []
+        self._seen: list[int] = []
+
+    def run(self) -> None:
+        while len(self._written) < self.count:
+            wanted = (self._clock.now_ms() - self._began_ms) * self._options.rate // 1000
+            if self._options.ahead:
+                wanted = self._sent + 1_000
+            self._send(min(self.count, wanted))
+            for message in self._consumer.consume(5_000, 0.002):
+                if message.error() is None:
+                    due_ms = int((message.value() or b"")[:13])
+                    self._written.append(message.timestamp()[1] - due_ms)
+                    self._seen.append(self._clock.now_ms() - due_ms)
+        self._consumer.close()
+
+    def _send(self, wanted: int) -> None:
+        while self._sent < wanted:
+            due_ms = self._due_ms()
             value = b"%d" % due_ms + b"x" * 87
             headers: Any = {"deliver-to": "orders", "deliver-at": str(due_ms)}
-            producer.produce("deliver", value, b"%d" % sent, headers=headers)
-            sent += 1
-        producer.poll(0)
-        for message in consumer.consume(5_000, 0.01):
-            if message.error() is None:
-                due_ms = int((message.value() or b"")[:13])
-                written.append(message.timestamp()[1] - due_ms)
-                seen.append(clock.now_ms() - due_ms)
-    consumer.close()
-    return {
-        "broker": options.broker,
-        "records": count,
-        "rate": options.rate,
-        "cores": os.cpu_count(),
-        "written_late_ms": percentiles(written),
-        "seen_late_ms": percentiles(seen),
-        "early": sum(late < 0 for late in written),
-        "service_cpu_us_per_record": round((service.cpu_s() - cpu_s) / count * 1e6, 1),
-        "service_memory_mib": service.memory_mib(),
-    }
+            self._producer.produce("deliver", value, b"%d" % self._sent, headers=headers)
+            self._sent += 1
+        self._producer.poll(0)
+
+    def _due_ms(self) -> int:
+        if self._options.ahead:
+            first_ms = self._began_ms + 1000 * self._options.ahead
+            return int(first_ms + self._sent * 1000 // self._options.rate)
+        return self._clock.now_ms() + _FIRST_MS + self._sent * 7 % _WINDOW_MS
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "broker": self._options.broker,
+            "records": self.count,
+            "rate": self._options.rate,
+            "cores": os.cpu_count(),
+            "written_late_ms": percentiles(self._written),
+            "seen_late_ms": percentiles(self._seen),
+            "early": sum(late < 0 for late in self._written),
+        }
 
 
 def percentiles(values: list[int]) -> dict[str, int]:

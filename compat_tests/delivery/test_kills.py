@@ -1,17 +1,18 @@
-"""Kills at random moments: no record is lost, delivered twice or early."""
+"""Kills at random moments: no record is lost, delivered twice or early.
+
+A hundred runs of 1,000 records on one node, and ten on three:
+
+    pytest compat_tests/delivery/test_kills.py --nightly --kills 100 --seed random
+"""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 
-from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
-from tests.support.tools.waiting import eventually
+from compat_tests.delivery.killed_service import OneNode, run_with_kills, three_nodes
+from tests.support.harness.budget import Budget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,98 +21,42 @@ if TYPE_CHECKING:
 
 RECORDS = 200
 NIGHTLY_RECORDS = 1_000
-NIGHTLY_RUNS = 100
-_LONGEST_DELAY_MS = 4_000
-_KILLS = 6
-_PATIENCE_S = 150.0
-
-
-def send_records(bootstrap: str, count: int, random: Random) -> None:
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
-    )
-    failures: list[object] = []
-
-    def note(error, _message) -> None:
-        if error is not None:
-            failures.append(error)
-
-    for number in range(count):
-        after = str(random.randrange(_LONGEST_DELAY_MS))
-        headers: Any = {"deliver-to": "orders", "deliver-after": after}
-        producer.produce(
-            "deliver", b"%d" % number, b"%d" % (number % 17), headers=headers, on_delivery=note
-        )
-        if number % 20 == 0:
-            producer.flush(0.2)
-    assert producer.flush(120) == 0
-    assert not failures
-
-
-def check_records(bootstrap: str, count: int) -> None:
-    due = {}
-    for message in committed_records(bootstrap, "deliver"):
-        headers = dict(message.headers())
-        due[message.value()] = message.timestamp()[1] + int(headers["deliver-after"])
-    delivered = committed_records(bootstrap, "orders")
-    counts = Counter(message.value() for message in delivered)
-    assert {value: n for value, n in counts.items() if n > 1} == {}
-    assert set(counts) == set(due)
-    assert len(due) == count
-    early = [m.value() for m in delivered if m.timestamp()[1] < due[m.value()]]
-    assert early == []
-    assert committed_records(bootstrap, "deliver.dead-letters") == []
-
-
-def run_with_kills(start_broker: StartBroker, folder: Path, count: int, seed: int) -> None:
-    random = Random(seed)
-    broker = start_broker({"group.min.session.timeout.ms": "1000"})
-    settings = {"wirebroker.delivery.session.timeout.ms": 3_000}
-    instances = [
-        DeliveryProcess(broker.bootstrap, folder / name, settings) for name in ("one", "two")
-    ]
-    sender = threading.Thread(target=send_records, args=(broker.bootstrap, count, Random(seed)))
-    try:
-        for instance in instances:
-            instance.start()
-            instance.wait_until_ready()
-        topics = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-        topics.list_topics("orders", timeout=30)
-        sender.start()
-        pause = threading.Event()
-        for _ in range(_KILLS):
-            pause.wait(random.uniform(0.2, 2.0))
-            if random.random() < 0.3:
-                broker.kill9()
-                broker.start()
-            else:
-                killed = random.choice(instances)
-                killed.kill()
-                pause.wait(random.uniform(0, 0.5))
-                killed.start()
-        sender.join()
-        wanted = count
-        eventually(
-            lambda: len(committed_records(broker.bootstrap, "orders")) >= wanted,
-            timeout_s=_PATIENCE_S,
-            poll_s=1.0,
-        )
-        check_records(broker.bootstrap, count)
-    finally:
-        for instance in instances:
-            instance.stop()
-        if sender.ident is not None:
-            sender.join()
+_SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}
 
 
 def test_kills_lose_and_repeat_nothing(start_broker: StartBroker, tmp_path: Path) -> None:
-    run_with_kills(start_broker, tmp_path, RECORDS, seed=1)
+    run_with_kills(OneNode(start_broker(_SHORT_SESSIONS)), tmp_path, RECORDS, seed=1)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(7_200)
-@pytest.mark.parametrize("seed", range(NIGHTLY_RUNS))
 def test_many_kills_lose_and_repeat_nothing(
-    start_broker: StartBroker, tmp_path: Path, seed: int
+    request: pytest.FixtureRequest, start_broker: StartBroker, tmp_path: Path
 ) -> None:
-    run_with_kills(start_broker, tmp_path, NIGHTLY_RECORDS, seed=seed)
+    for seed in seeds(request, share=1):
+        nodes = OneNode(start_broker(_SHORT_SESSIONS))
+        run_with_kills(nodes, tmp_path / str(seed), NIGHTLY_RECORDS, seed=seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_kills_on_three_nodes_lose_and_repeat_nothing(broker_kind: str, tmp_path: Path) -> None:
+    with three_nodes(broker_kind, tmp_path / "nodes") as nodes:
+        run_with_kills(nodes, tmp_path, RECORDS, seed=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7_200)
+def test_many_kills_on_three_nodes_lose_and_repeat_nothing(
+    request: pytest.FixtureRequest, broker_kind: str, tmp_path: Path
+) -> None:
+    for seed in seeds(request, share=10):
+        folder = tmp_path / str(seed)
+        with three_nodes(broker_kind, folder / "nodes") as nodes:
+            run_with_kills(nodes, folder, NIGHTLY_RECORDS, seed=seed)
+
+
+def seeds(request: pytest.FixtureRequest, share: int) -> range:
+    """Return the seeds of the runs: `--kills` of them divided by `share`, from `--seed`."""
+    first = Budget(request.config, seconds=1).seed
+    return range(first, first + max(1, int(request.config.getoption("--kills")) // share))

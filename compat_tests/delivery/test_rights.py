@@ -1,4 +1,4 @@
-"""The rights of the service's login: the minimal ones work, and each missing one is named."""
+"""The service's login over SASL_SSL: the minimal rights work, and each missing one is named."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat_tests.security.secured import PASSWORD, add_alice, secured_broker
-from tests.support.brokers.brokers import AUTHORIZED
+from compat_tests.security.listeners import guarded_broker
+from compat_tests.security.secured import PASSWORD
 from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
 from tests.support.tools.ports import HOST
 from tests.support.tools.waiting import eventually
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from compat_tests.security.listeners import Guarded
+
 GROUP = "wirebroker-delivery"
 PENDING = f"__{GROUP}"
 LETTERS = ("deliver.dead-letters", "retry.dead-letters")
@@ -45,6 +47,7 @@ NEEDED = (
     *(("write", "topic", topic) for topic in (PENDING, "orders", *LETTERS)),
     ("write", "transactional-id", f"{GROUP}-"),
 )
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _KINDS = {
     "group": ResourceType.GROUP,
     "topic": ResourceType.TOPIC,
@@ -62,13 +65,19 @@ def binding(operation: str, kind: str, name: str) -> AclBinding:
 class Cluster:
     """A broker with an authorizer; alice has the needed rights and no others."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: Guarded, folder: Path) -> None:
         self.open = broker.bootstrap
-        self.secured = f"{HOST}:{broker.secured_port}"
+        self.secured = f"{HOST}:{broker.ports['LOGIN']}"
+        self.authority = folder / "authority.pem"
+        self.client_config = folder / "client.properties"
+        self.client_config.write_text(
+            "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+            f'sasl.jaas.config={_SCRAM} required username="alice" password="{PASSWORD}";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority}\n"
+        )
         self.admin = AdminClient({"bootstrap.servers": self.open, "log_level": 0})
         for made in self.admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
             made.result(60)
-        add_alice(broker)
         for right in NEEDED:
             self.grant(right)
 
@@ -76,7 +85,8 @@ class Cluster:
     def kafka(self) -> dict[str, str]:
         return {
             "bootstrap.servers": self.secured,
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self.authority),
             "sasl.mechanism": "SCRAM-SHA-512",
             "sasl.username": "alice",
             "sasl.password": PASSWORD,
@@ -102,9 +112,9 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = AUTHORIZED | {"allow.everyone.if.no.acl.found": "false"}
-    with secured_broker(broker_kind, tmp_path_factory.mktemp("secured"), settings) as broker:
-        yield Cluster(broker)
+    settings = {"allow.everyone.if.no.acl.found": "false"}
+    with guarded_broker(broker_kind, tmp_path_factory, settings) as (broker, folder):
+        yield Cluster(broker, folder)
 
 
 def missing(cluster: Cluster, folder: Path) -> str:
@@ -112,7 +122,7 @@ def missing(cluster: Cluster, folder: Path) -> str:
     settings = cluster.settings(folder)
     try:
         check_rights(ClusterTopics(cluster.kafka, SystemClock()).admin, settings.rules, "alice")
-        Transactions(settings, "one", SystemClock()).close()
+        Transactions(settings, "one", SystemClock(), set()).close()
     except ServiceError as error:
         return str(error)
     except KafkaException as error:
@@ -121,32 +131,17 @@ def missing(cluster: Cluster, folder: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize("right", NEEDED, ids=" ".join)
-def test_each_missing_right_is_named(
-    cluster: Cluster, tmp_path: Path, right: tuple[str, str, str]
-) -> None:
-    operation, kind, name = right
-    expected = f"--allow User:alice --operation {operation} --{kind} {name}"
-    cluster.revoke(right)
-    try:
-        eventually(lambda: expected in missing(cluster, tmp_path))
-    finally:
-        cluster.grant(right)
-    eventually(lambda: missing(cluster, tmp_path) == "")
+def service(cluster: Cluster, folder: Path, **settings: object) -> DeliveryProcess:
+    """Return an instance that logs in as alice, not started."""
+    own = {f"wirebroker.delivery.{name}": value for name, value in settings.items()}
+    flags = ("--client-config", str(cluster.client_config))
+    return DeliveryProcess(
+        cluster.secured, folder / "instance", {"wirebroker.delivery.partitions": 1} | own, flags
+    )
 
 
-@pytest.fixture
-def login(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    monkeypatch.setenv("WIREBROKER_SASL_PASSWORD", PASSWORD)
-    return ("--sasl-user", "alice")
-
-
-def test_the_minimal_rights_are_enough(
-    cluster: Cluster, tmp_path: Path, login: tuple[str, ...]
-) -> None:
-    settings = {"wirebroker.delivery.targets": "orders", "wirebroker.delivery.partitions": 1}
-    process = DeliveryProcess(cluster.secured, tmp_path / "instance", settings, login)
-    with process:
+def test_the_minimal_rights_are_enough(cluster: Cluster, tmp_path: Path) -> None:
+    with service(cluster, tmp_path, targets="orders") as process:
         process.wait_until_ready()
         producer = Producer({"bootstrap.servers": cluster.open, "log_level": 0})
         headers: Any = {"deliver-to": "orders", "deliver-after": "100ms"}
@@ -157,11 +152,27 @@ def test_the_minimal_rights_are_enough(
         )
 
 
-def test_a_start_without_targets_is_refused(
-    cluster: Cluster, tmp_path: Path, login: tuple[str, ...]
+@pytest.mark.parametrize("right", NEEDED, ids=" ".join)
+def test_a_start_without_a_right_is_refused_with_the_command_that_grants_it(
+    cluster: Cluster, tmp_path: Path, right: tuple[str, str, str]
 ) -> None:
-    settings = {"wirebroker.delivery.partitions": 1}
-    process = DeliveryProcess(cluster.secured, tmp_path / "instance", settings, login)
+    cluster.revoke(right)
+    process = service(cluster, tmp_path, targets="orders")
+    try:
+        eventually(lambda: missing(cluster, tmp_path) != "")
+        process.start()
+        assert process.wait() == 1
+        operation, kind, name = right
+        command = f"--allow User:alice --operation {operation} --{kind} {name}"
+        assert command in process.text()
+    finally:
+        process.kill()
+        cluster.grant(right)
+        eventually(lambda: missing(cluster, tmp_path) == "")
+
+
+def test_a_start_without_targets_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    process = service(cluster, tmp_path)
     process.start()
     assert process.wait() == 1
     assert "wirebroker.delivery.targets is not set" in process.text()

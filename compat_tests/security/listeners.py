@@ -108,9 +108,11 @@ class WirebrokerOfListeners(Wirebroker):
 Guarded: TypeAlias = KafkaOfListeners | WirebrokerOfListeners
 
 
-def broker_of_listeners(kind: str, folder: Path) -> Guarded:
+def broker_of_listeners(
+    kind: str, folder: Path, settings: Mapping[str, str] | None = None
+) -> Guarded:
     """Return a broker, not started; the folder has its keys and certificates."""
-    settings = _settings(folder)
+    settings = {**_settings(folder), **(settings or {})}
     if kind == "apache":
         options = java_start.options()
         return KafkaOfListeners(folder / "broker", settings, java_options=options)
@@ -118,10 +120,12 @@ def broker_of_listeners(kind: str, folder: Path) -> Guarded:
 
 
 @contextlib.contextmanager
-def guarded_broker(kind: str, factory: pytest.TempPathFactory) -> Iterator[tuple[Guarded, Path]]:
+def guarded_broker(
+    kind: str, factory: pytest.TempPathFactory, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[Guarded, Path]]:
     """Run a broker with the user alice, in a folder with the CA for its clients."""
     folder = factory.mktemp("guarded")
-    with broker_of_listeners(kind, folder) as broker:
+    with broker_of_listeners(kind, folder, settings) as broker:
         add_alice(broker)
         yield broker, folder
 

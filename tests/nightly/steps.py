@@ -171,6 +171,16 @@ STEPS = (
         "a hundred kills of brokers under load",
     ),
     Step(
+        "delivery-kills",
+        pytest_of(
+            "compat_tests/delivery/test_kills.py",
+            *("--nightly", "--kills", "20", "--seed", "random"),
+        ),
+        11,
+        "the delivery service, 20 runs on one node and 2 on three: all processes are killed",
+        nights=6,
+    ),
+    Step(
         "cluster",
         pytest_of(
             "compat_tests/cluster/nightly_coordinators.py",

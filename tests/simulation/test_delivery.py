@@ -45,9 +45,9 @@ def test_the_same_seed_gives_the_same_totals() -> None:
 class Unfenced(SimulatedInstance):
     """The cluster accepts positions of former owners."""
 
-    def carry_out(self, plan, epoch):
+    def carry_out(self, plan, producer, epoch):
         self.cluster.checks_generation = False
-        yield from super().carry_out(plan, epoch)
+        yield from super().carry_out(plan, producer, epoch)
 
 
 class UnawaitedMarkers(SimulatedInstance):
@@ -55,6 +55,31 @@ class UnawaitedMarkers(SimulatedInstance):
 
     def end_of(self, place):
         return self.cluster.partitions[place].last_stable_offset
+
+
+class Unfinished(SimulatedInstance):
+    """Gives up its partitions while transactions are open."""
+
+    def finish(self, open_lanes):
+        yield
+
+
+class SeveralIntakes(SimulatedInstance):
+    """Stores input with two producers in turn: markers may set back the input's offsets."""
+
+    def lanes(self):
+        return [("delivery", plan) for _, plan in super().lanes()]
+
+
+class SeveralDeliveries(SimulatedInstance):
+    """Delivers from one partition in two transactions at a time."""
+
+    def lanes(self):
+        def deliver(now_ms):
+            self.machine._delivering.clear()
+            return self.machine.plan_delivery(now_ms)
+
+        return [*super().lanes(), ("delivery", deliver)]
 
 
 class Early(SimulatedInstance):
@@ -88,6 +113,9 @@ def _first_failure(instance: type[SimulatedInstance]) -> str:
     [
         (Unfenced, "more than once"),
         (UnawaitedMarkers, "more than once"),
+        (Unfinished, "offsets of released partitions"),
+        (SeveralIntakes, "more than once"),
+        (SeveralDeliveries, "more than once"),
         (Early, "is early"),
         (EndsById, "lost"),
     ],

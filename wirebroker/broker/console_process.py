@@ -1,18 +1,10 @@
-"""The console as a child process of the broker (`serve --console`).
-
-The console is a separate Kafka client (docs/console.md). The broker only starts it when it is ready
-and stops it first. If the console fails, the broker logs that and continues without it. The console
-ends when its standard input ends, so it does not survive a killed broker.
-"""
+"""The console beside a broker, for `wirebroker serve --console` (docs/console.md)."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.base.python_child import start_module
+from wirebroker.broker.companion_process import CompanionCommand, CompanionProcess
 from wirebroker.config import ConfigError
 from wirebroker.config.listeners.listeners import listeners_of
 
@@ -20,8 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wirebroker.config import Config
-
-logger = logging.getLogger("wirebroker")
 
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"
@@ -60,59 +50,14 @@ def check_console(config: Config, options: ConsoleOptions) -> None:
         )
 
 
-class ConsoleProcess:
-    """The process; `start` it when the broker is ready, `stop` it before the broker."""
+def console_process(options: ConsoleOptions) -> CompanionProcess:
+    """Return the console of a broker, as a process to start with it."""
 
-    __slots__ = ("_options", "_process", "_watch")
-
-    def __init__(self, options: ConsoleOptions) -> None:
-        self._options = options
-        self._process: asyncio.subprocess.Process | None = None
-        self._watch: asyncio.Task[None] | None = None
-
-    async def start(self, address: str) -> None:
-        """Start the console for the broker at this address; return before it is ready."""
-        port = str(self._options.port)
-        clusters = self._cluster_flags(address)
-        arguments = ("console", *clusters, "--port", port, "--stop-with-stdin")
-        try:
-            self._process = await start_module("wirebroker", *arguments)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            logger.warning(
-                "the broker runs without its console, which cannot be started: %s", reason
-            )
-            return
-        self._watch = asyncio.create_task(self._pass_on(self._process), name="console")
-
-    def _cluster_flags(self, address: str) -> list[str]:
-        options = self._options
-        flags = [] if options.file is None else ["--config", str(options.file)]
+    def arguments(address: str) -> list[str]:
+        clusters = [] if options.file is None else ["--config", str(options.file)]
         if options.profile is not None:
-            flags += ["--profile", options.profile, "--profile-bootstrap", address]
-        return flags or ["--cluster", f"{_CLUSTER}={address}"]
+            clusters += ["--profile", options.profile, "--profile-bootstrap", address]
+        clusters = clusters or ["--cluster", f"{_CLUSTER}={address}"]
+        return ["console", *clusters, "--port", str(options.port), "--stop-with-stdin"]
 
-    async def stop(self) -> None:
-        """Stop the console and wait for its end."""
-        process, watch = self._process, self._watch
-        if process is None or watch is None:
-            return
-        watch.cancel()
-        await asyncio.wait({watch})
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(_STOP_TIMEOUT_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-    async def _pass_on(self, process: asyncio.subprocess.Process) -> None:
-        """Print the console's ready line, and log its unexpected end."""
-        assert process.stdout is not None
-        while line := await process.stdout.readline():
-            sys.stdout.write(line.decode("utf-8", "replace"))
-            sys.stdout.flush()
-        status = await process.wait()
-        logger.error("the console ended with status %d; the broker continues without it", status)
+    return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S))

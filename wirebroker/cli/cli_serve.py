@@ -225,13 +225,13 @@ def _consoles(
         profile_file(profile)
     from wirebroker.broker.console_process import (  # noqa: PLC0415 - rarely used
         ConsoleOptions,
-        ConsoleProcess,
         check_console,
+        console_process,
     )
 
     options = ConsoleOptions(port, file, profile)
     check_console(config, options)
-    return [ConsoleProcess(options)]
+    return [console_process(options)]
 
 
 def _delivery(file: Path | None, flags: dict[str, str], workers: int | None) -> Companion:
@@ -239,9 +239,9 @@ def _delivery(file: Path | None, flags: dict[str, str], workers: int | None) -> 
 
     if workers is not None:
         raise ConfigError("--delivery cannot be used with --workers: run `wirebroker delivery`")
-    from wirebroker.cli.services.delivery_child import DeliveryChild  # noqa: PLC0415 - rarely used
+    from wirebroker.cli.services.delivery_child import delivery_child  # noqa: PLC0415 - rarely used
 
-    return DeliveryChild(file, flags)
+    return delivery_child(file, flags)
 
 
 def _run_alone(

@@ -1,6 +1,7 @@
 """An instance of the service on the simulated cluster: the machine, driven as by the process.
 
-Each `yield` is a place where the instance can be killed, fenced or paused.
+Each `yield` is a place where the instance can be killed, fenced or paused. Storing and delivering
+take turns at random, as do their transactions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from tests.simulation.delivery.transactional_cluster import TransactionalCluster
     from wirebroker.delivery.model.rules import DeliveryRules
+
+
+PRODUCERS = {"intake": 1, "delivery": 2}
+OVER = object()
 
 
 class SimulatedInstance:
@@ -44,17 +49,40 @@ class SimulatedInstance:
         return sum(each == topic for each, _ in self.cluster.partitions)
 
     def run(self) -> Iterator[None]:
-        epoch = self.cluster.init_producer(self.name)
-        yield
+        producers: dict = {}
+        for kind, count in PRODUCERS.items():
+            for number in range(count):
+                producer = f"{self.name}-{kind}-{number}"
+                epoch = self.cluster.init_producer(producer)
+                producers.setdefault(kind, []).append((producer, epoch))
+                yield
+        lanes = self.lanes()
+        open_lanes: dict = {}
         while True:
             yield
             if self.generation != self.cluster.generation or self.name not in self.cluster.members:
+                yield from self.finish(open_lanes)
                 yield from self.rejoin()
                 continue
             self.read()
-            plan = self.machine.plan(self.planning_time())
-            if not plan.is_empty:
-                yield from self.carry_out(plan, epoch)
+            kind, lane = self.cluster.random.choice(lanes)
+            if lane in open_lanes:
+                if next(open_lanes[lane], OVER) is OVER:
+                    del open_lanes[lane]
+            elif plan := lane(self.planning_time()):
+                # The one that was idle the longest.
+                producers[kind].append(producers[kind].pop(0))
+                open_lanes[lane] = self.carry_out(plan, *producers[kind][-1])
+
+    def lanes(self) -> list:
+        """Return what plans transactions of a kind; one of each is open at a time."""
+        return [("intake", self.machine.plan_intake), ("delivery", self.machine.plan_delivery)]
+
+    def finish(self, open_lanes: dict) -> Iterator[None]:
+        """Complete the open transactions before partitions are released."""
+        for transaction in open_lanes.values():
+            yield from transaction
+        open_lanes.clear()
 
     def planning_time(self) -> int:
         return self.cluster.now_ms
@@ -62,8 +90,8 @@ class SimulatedInstance:
     def rejoin(self) -> Iterator[None]:
         self.machine.release(list(self.positions), list(self.machine.partitions))
         self.positions.clear()
-        if self.name not in self.cluster.members:
-            self.cluster.join(self.name)
+        if self.generation < 0 or self.name not in self.cluster.members:
+            self.cluster.join(self.name, self)
         self.generation = self.cluster.generation
         topics = (*self.rules.input_topics, self.rules.pending_topic)
         for place in self.cluster.assignment(self.name, topics):
@@ -104,9 +132,12 @@ class SimulatedInstance:
                 partition.apply(record.offset, record.key, record.value)
             if len(records) <= 10:
                 partition.reach(log.last_stable_offset)
+            if self.cluster.random.random() < 0.1:
+                partition.save(self.cluster.now_ms, self.rules.pending_topic)
 
-    def carry_out(self, plan, epoch: int) -> Iterator[None]:
-        transaction = self.cluster.begin(self.name, epoch)
+    def carry_out(self, plan, producer: str, epoch: int) -> Iterator[None]:
+        generation = self.generation
+        transaction = self.cluster.begin(producer, epoch)
         try:
             for output in plan.outputs:
                 count = self.partition_count(output.topic)
@@ -124,7 +155,7 @@ class SimulatedInstance:
                 (self.rules.pending_topic, number): offset
                 for number, offset in plan.pending_partitions.items()
             }
-            self.cluster.commit_offsets(transaction, offsets, self.name, self.generation)
+            self.cluster.commit_offsets(transaction, offsets, self.name, self, generation)
             yield
             self.cluster.end(transaction, commit=True)
         except RefusedError:

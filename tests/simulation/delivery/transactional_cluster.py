@@ -114,6 +114,8 @@ class TransactionalCluster:
         self.offsets: dict[Place, int] = {}
         self.generation = 0
         self.members: list[str] = []
+        # By static member: the life that joined last, as its member id.
+        self.lives: dict[str, object] = {}
         # What tests plant: see test_delivery.py.
         self.checks_generation = True
 
@@ -148,11 +150,13 @@ class TransactionalCluster:
         transaction.places.add(place)
         self.partitions[place].append(key, value, headers, self.now_ms, transaction)
 
-    def commit_offsets(self, transaction, offsets, member: str, generation: int) -> None:
+    def commit_offsets(
+        self, transaction, offsets, member: str, life: object, generation: int
+    ) -> None:
         self._check(transaction.producer, transaction.epoch)
         if transaction.is_committed is not None:
             raise RefusedError("the transaction timed out")
-        is_current = member in self.members and generation == self.generation
+        is_current = self.is_member(member, life) and generation == self.generation
         if self.checks_generation and not is_current:
             raise RefusedError("the member is fenced")
         transaction.places.add(OFFSETS)
@@ -188,10 +192,15 @@ class TransactionalCluster:
                 return None
         return self.offsets.get(place, 0)
 
-    def join(self, member: str) -> None:
+    def join(self, member: str, life: object) -> None:
+        """Add a static member, or fence its earlier life (KIP-345)."""
         if member not in self.members:
             self.members.append(member)
-        self.generation += 1
+            self.generation += 1
+        self.lives[member] = life
+
+    def is_member(self, member: str, life: object) -> bool:
+        return member in self.members and self.lives[member] is life
 
     def kick(self, member: str) -> None:
         if member in self.members:

@@ -33,7 +33,8 @@ ROWS: Final = (
         "wirebroker.delivery.group",
         "wirebroker-delivery",
         "Consumer group of the delivery service. It is also the prefix of its transactional ids "
-        "(GROUP-INSTANCE), and its pending records are in the topic __GROUP.",
+        "(GROUP-INSTANCE, GROUP-INSTANCE-1 and -2), and its pending records are in the topic "
+        "__GROUP.",
     ),
     text(
         "wirebroker.delivery.directory",

@@ -1,11 +1,11 @@
 """The state machine of one instance: records and the time in, transactions out.
 
 It does no I/O. Its owner passes committed records of the assigned partitions, carries out the
-planned transaction, and reports the result:
+planned transactions, and reports their results:
 
     machine.receive(input_record)                    machine.partition(3).apply(offset, key, value)
-    plan = machine.plan(now_ms)
-    machine.committed(plan)      or      machine.aborted(plan, refusals)
+    plan = machine.plan_intake(now_ms)      or      machine.plan_delivery(now_ms)
+    machine.committed(plan)                 or      machine.aborted(plan, refusals)
 
 Laws, on which exactly-once delivery rests (docs/decisions/0026-pending-records.md):
 
@@ -13,21 +13,19 @@ Laws, on which exactly-once delivery rests (docs/decisions/0026-pending-records.
 - A delivery and the end of its entry are in one transaction, with the position of the partition. An
   instance that no longer owns the partition cannot commit the position.
 - Entries of a partition are delivered only once it is loaded.
-- One transaction is open at a time. An aborted one is planned again from the same state.
+- One transaction with input records is open at a time: their offsets are committed in order. One
+  delivers from a partition at a time: garbage is written before later entries end.
+- No transaction is open when partitions are released. An aborted one is planned again.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.client.records.partitioning import partition_for
-from wirebroker.delivery.model.dead_letter import (
-    rejected,
-    undeliverable,
-    unreadable,
-    without_content,
-)
+from wirebroker.delivery.model.dead_letter import rejected, undeliverable, unreadable
 from wirebroker.delivery.model.entry import (
     EntryCommand,
     EntryFormatError,
@@ -39,9 +37,10 @@ from wirebroker.delivery.model.header_table import HeaderError
 from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.routing import route
 from wirebroker.delivery.pending.plan import EndedName, TransactionPlan
+from wirebroker.delivery.pending.refusals import Refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from wirebroker.delivery.model.records import ReceivedRecord
     from wirebroker.delivery.model.rules import DeliveryRules
@@ -60,12 +59,6 @@ class KnownTopics(Protocol):
         ...
 
 
-class RefusedDeadLetterError(Exception):
-    """A dead letter was refused, also without its content."""
-
-
-# How often a dead letter may be refused: as a whole, and without its content.
-_MOST_REFUSALS: Final = 2
 # Bounds the memory of a transaction, and its time on a slow network.
 _MOST_BYTES: Final = 16 << 20
 
@@ -91,11 +84,12 @@ class DeliveryMachine:
         self._pending_count = pending_count
         self._most_records = most_records
         self._received: deque[ReceivedRecord] = deque()
-        # Names by id of records in the planned transaction: they are about to replace pending ones.
-        self._overriding: dict[str, str] = {}
-        # Reasons by cause: of records, and of their dead letters.
-        self._refused: dict[str, str] = {}
-        self._refused_letters: dict[str, list[str]] = {}
+        # Ids and names of records in the open transaction: they are about to replace pending ones.
+        self._overriding: list[tuple[str, str]] = []
+        self._is_storing = False
+        # Partitions from which an open transaction delivers.
+        self._delivering: set[int] = set()
+        self._refusals = Refusals()
 
     @property
     def received_count(self) -> int:
@@ -107,7 +101,8 @@ class DeliveryMachine:
         self._received.append(record)
 
     def release(self, inputs: Collection[tuple[str, int]], pending: Collection[int]) -> None:
-        """Forget partitions that were revoked."""
+        """Forget partitions that were revoked; no transaction with their records is open."""
+        assert not (inputs and self._is_storing), "offsets of released partitions are in it"
         self._received = deque(
             record for record in self._received if (record.topic, record.partition) not in inputs
         )
@@ -120,66 +115,85 @@ class DeliveryMachine:
         """Return when an entry is due next, or None."""
         times = [
             due_ms
-            for partition in self.partitions.values()
-            if partition.is_ready and (due_ms := partition.store.next_due_ms()) is not None
+            for partition in self._loaded()
+            if (due_ms := partition.store.next_due_ms()) is not None
         ]
         return min(times, default=None)
 
-    def plan(self, now_ms: int) -> TransactionPlan:
-        """Return the next transaction.
+    def plan_intake(self, now_ms: int) -> TransactionPlan | None:
+        """Return the next transaction that stores input records, or None.
 
         Raises:
-            RefusedDeadLetterError: A record can be neither delivered nor made a dead letter.
+            RefusedDeadLetterError: A record can neither be stored nor made a dead letter.
         """
+        if self._is_storing or not self._received:
+            return None
         plan = TransactionPlan()
-        self._overriding.clear()
-        for _, record in zip(range(self._most_records), self._received, strict=False):
+        for record in islice(self._received, self._most_records):
             plan.add(self._routed(record, plan, now_ms))
             plan.input_offsets[record.topic, record.partition] = record.offset + 1
             plan.received += 1
             if plan.size >= _MOST_BYTES:
                 break
+        self._is_storing = True
+        return plan
+
+    def plan_delivery(self, now_ms: int) -> TransactionPlan | None:
+        """Return the next transaction that delivers what is due, or None.
+
+        Raises:
+            RefusedDeadLetterError: A record can be neither delivered nor made a dead letter.
+        """
+        plan = TransactionPlan()
         remaining = self._most_records
-        limit = plan.size + _MOST_BYTES
         for partition in sorted(
-            (each for each in self.partitions.values() if each.is_ready),
+            (each for each in self._loaded() if each.number not in self._delivering),
             key=lambda each: each.store.next_due_ms() or 0,
         ):
-            if plan.size >= limit:
+            if remaining <= 0 or plan.size >= _MOST_BYTES:
                 break
-            remaining -= self._plan_partition(partition, plan, now_ms, (remaining, limit))
+            remaining -= self._plan_partition(partition, plan, now_ms, remaining)
+        if plan.is_empty:
+            return None
+        self._delivering |= plan.pending_partitions.keys()
         return plan
+
+    def _loaded(self) -> Iterator[PendingPartition]:
+        return (partition for partition in self.partitions.values() if partition.is_ready)
 
     def committed(self, plan: TransactionPlan) -> None:
         """Apply a committed transaction."""
-        for _ in range(plan.received):
-            self._forget_refusals(self._received.popleft().name)
+        self._refusals.forget([output.cause for output in plan.outputs])
+        self._refusals.forget([name for _, name in plan.ended])
+        self._delivering -= plan.pending_partitions.keys()
         for partition, name in plan.ended:
             self.partitions[partition].end(name)
-            self._forget_refusals(name)
-        for delivery_id, name in self._overriding.items():
-            owned = self.partitions.get(self._partition_of(delivery_id))
-            if owned is not None:
-                owned.expect(delivery_id, name)
+        if not plan.received:
+            return
+        for _ in range(plan.received):
+            self._received.popleft()
+        self._overriding.clear()
+        self._is_storing = False
 
     def aborted(self, plan: TransactionPlan, refusals: Mapping[str, str]) -> None:
         """Note that a transaction had no effect.
 
         `refusals` are the reasons for which a broker refused records for good, by their causes.
         """
-        for name, reason in refusals.items():
-            if name in plan.letters:
-                self._refused_letters.setdefault(name, []).append(reason)
-            else:
-                self._refused[name] = reason
-
-    def _forget_refusals(self, name: str) -> None:
-        self._refused.pop(name, None)
-        self._refused_letters.pop(name, None)
+        self._refusals.note(refusals, plan.letters)
+        self._delivering -= plan.pending_partitions.keys()
+        if not plan.received:
+            return
+        for delivery_id, name in self._overriding:
+            owned = self.partitions.get(self._partition_of(delivery_id))
+            if owned is not None:
+                owned.expect_no_longer(delivery_id, name)
+        self._overriding.clear()
+        self._is_storing = False
 
     def _routed(self, record: ReceivedRecord, plan: TransactionPlan, now_ms: int) -> OutputRecord:
         """Return what is written for an input record: an entry or a dead letter."""
-        refused = self._refused.get(record.name)
+        refused = self._refusals.reason(record.name)
         try:
             if record.problem:
                 raise HeaderError(record.problem)  # noqa: TRY301
@@ -189,7 +203,7 @@ class DeliveryMachine:
         except HeaderError as error:
             return self._letter(rejected(record, str(error), self._rules), plan)
         if entry.delivery_id is not None:
-            self._overriding[entry.delivery_id] = record.name
+            self._expect(entry.delivery_id, record.name)
         return OutputRecord(
             self._rules.pending_topic,
             self._pending_partition(entry, record),
@@ -198,6 +212,12 @@ class DeliveryMachine:
             (),
             record.name,
         )
+
+    def _expect(self, delivery_id: str, name: str) -> None:
+        self._overriding.append((delivery_id, name))
+        owned = self.partitions.get(self._partition_of(delivery_id))
+        if owned is not None:
+            owned.expect(delivery_id, name)
 
     def _pending_partition(self, entry: PendingEntry | EntryCommand, record: ReceivedRecord) -> int:
         if entry.delivery_id is not None:
@@ -214,15 +234,9 @@ class DeliveryMachine:
         partition: PendingPartition,
         plan: TransactionPlan,
         now_ms: int,
-        bounds: tuple[int, int],
+        most: int,
     ) -> int:
-        """Plan what is due in a partition; return the number of its names.
-
-        `bounds` are the most names, and the most bytes of the plan.
-        """
-        most, most_bytes = bounds
-        if most <= 0:
-            return 0
+        """Plan what is due in a partition, at most `most` names; return their number."""
         number = partition.number
         garbage = partition.store.garbage(most)
         plan.ended += [EndedName(number, name) for name in garbage]
@@ -236,7 +250,7 @@ class DeliveryMachine:
             plan.ended.append(EndedName(number, row.name))
             plan.ended += [EndedName(number, name) for name in partition.store.garbage_of(row.name)]
             count += 1
-            if plan.size >= most_bytes:
+            if plan.size >= _MOST_BYTES:
                 break
         if count:
             plan.pending_partitions[number] = partition.next_offset
@@ -251,7 +265,7 @@ class DeliveryMachine:
         except EntryFormatError as error:
             return self._letter(unreadable(row.name, row.value, str(error), self._rules), plan)
         assert isinstance(entry, PendingEntry), "commands are not stored as entries"
-        if entry.delivery_id in self._overriding or partition.expects(entry.delivery_id):
+        if partition.expects(entry.delivery_id):
             return None
         return self._delivery(entry, plan, now_ms, row.due_ms)
 
@@ -265,14 +279,14 @@ class DeliveryMachine:
         plan.delivered += 1
         plan.retried += entry.attempt > 0
         if due_ms:  # zero: it was made due by a command
-            plan.lateness_ms.append(now_ms - due_ms)
+            plan.due_ms.append(due_ms)
         return OutputRecord(
             entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
         )
 
     def _reason_against(self, entry: PendingEntry, now_ms: int) -> str:
         """Return why an entry cannot be delivered, or ""."""
-        refused = self._refused.get(entry.name)
+        refused = self._refusals.reason(entry.name)
         if refused is not None:
             return f"the broker refused the record: {refused}"
         if entry.expires_ms is not None and now_ms > entry.expires_ms:
@@ -291,12 +305,5 @@ class DeliveryMachine:
         return ""
 
     def _letter(self, letter: OutputRecord, plan: TransactionPlan) -> OutputRecord:
-        """Return a dead letter in a form that was not refused yet."""
         plan.letters.add(letter.cause)
-        refusals = self._refused_letters.get(letter.cause, [])
-        if len(refusals) >= _MOST_REFUSALS:
-            raise RefusedDeadLetterError(
-                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
-                f" {refusals[-1]}"
-            )
-        return without_content(letter, refusals[-1]) if refusals else letter
+        return self._refusals.acceptable(letter)

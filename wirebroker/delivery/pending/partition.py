@@ -44,7 +44,15 @@ class PendingPartition:
         next_offset: The next offset to apply.
     """
 
-    __slots__ = ("_is_changed", "_ready_offset", "_unread", "next_offset", "number", "store")
+    __slots__ = (
+        "_ended_unread",
+        "_is_changed",
+        "_ready_offset",
+        "_unread",
+        "next_offset",
+        "number",
+        "store",
+    )
 
     def __init__(self, number: int, store: PendingStore, ready_offset: int) -> None:
         """Take over a partition.
@@ -57,8 +65,10 @@ class PendingPartition:
         self.next_offset = store.next_offset
         self._ready_offset = ready_offset
         self._is_changed = False
-        # Names by id of committed records that this partition has not read yet.
-        self._unread: dict[str, str] = {}
+        # Names by id of written records that this partition has not read yet.
+        self._unread: dict[str, set[str]] = {}
+        # Names of ended entries whose records without a value were not read yet.
+        self._ended_unread: set[str] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -77,12 +87,15 @@ class PendingPartition:
         self._is_changed = True
         name = (key or b"").decode(errors="replace")
         if value is None:
-            self.store.remove(name)
+            if name in self._ended_unread:
+                self._ended_unread.discard(name)
+            else:
+                self.store.remove(name)
             return
         try:
             head = read_head(name, value)
-            if head.delivery_id is not None and self._unread.get(head.delivery_id) == name:
-                del self._unread[head.delivery_id]
+            if head.delivery_id is not None:
+                self.expect_no_longer(head.delivery_id, name)
             if head.kind is EntryKind.RECORD:
                 self._cancel(head.delivery_id and self.store.name_of(head.delivery_id))
                 self.store.put(name, head.due_ms, head.delivery_id, value)
@@ -102,11 +115,19 @@ class PendingPartition:
         self._carry_out(command)
 
     def expect(self, delivery_id: str, name: str) -> None:
-        """Note a committed record with an id: until it is applied, the pending one may not go."""
-        self._unread[delivery_id] = name
+        """Note a record with an id that is being written; see `expects`."""
+        self._unread.setdefault(delivery_id, set()).add(name)
+
+    def expect_no_longer(self, delivery_id: str, name: str) -> None:
+        """Note that such a record was read, or its transaction aborted."""
+        names = self._unread.get(delivery_id)
+        if names is not None:
+            names.discard(name)
+            if not names:
+                del self._unread[delivery_id]
 
     def expects(self, delivery_id: str | None) -> bool:
-        """Return whether a committed record with an id is not applied yet."""
+        """Return whether a record with an id was not read yet: the pending one is not delivered."""
         return delivery_id in self._unread
 
     def reach(self, offset: int) -> None:
@@ -138,7 +159,8 @@ class PendingPartition:
         The record without a value that did it arrives later, and changes nothing.
         """
         self._is_changed = True
-        self.store.remove(name)
+        if self.store.remove(name):
+            self._ended_unread.add(name)
 
     def save(self, now_ms: int, topic_id: str) -> None:
         """Make the state durable, if it changed or was not saved for some time."""

@@ -32,7 +32,7 @@ class TransactionPlan:
             is committed too, which fails if another instance owns them.
         delivered: Number of delivered records, without dead letters.
         retried: The part of them that were retries.
-        lateness_ms: For each delivered record, now minus its due time.
+        due_ms: When the delivered records were due, except those that a command made due.
         size: Bytes of the outputs' keys and values.
     """
 
@@ -44,7 +44,7 @@ class TransactionPlan:
     pending_partitions: dict[int, int] = field(default_factory=dict[int, int])
     delivered: int = 0
     retried: int = 0
-    lateness_ms: list[int] = field(default_factory=list[int])
+    due_ms: list[int] = field(default_factory=list[int])
     size: int = 0
 
     def add(self, output: OutputRecord) -> None:

@@ -82,6 +82,8 @@ class PendingStore:
         self.next_offset = int(meta.get("next_offset", 0))
         self.stamp_ms = int(meta.get("stamp_ms", 0))
         self.topic_id = meta.get("topic", "")
+        # Most partitions have none; then statements about it are left out.
+        self._has_garbage = bool(run("SELECT EXISTS (SELECT 1 FROM garbage)").fetchone()[0])
         run("BEGIN")
 
     def put(self, name: str, due_ms: int, delivery_id: str | None, value: bytes) -> None:
@@ -94,9 +96,10 @@ class PendingStore:
     def remove(self, name: str) -> bool:
         """Remove an entry and its garbage; return whether it was pending."""
         run = self._database.execute
-        run("DELETE FROM garbage WHERE name = ?", (name,))
+        if self._has_garbage:
+            run("DELETE FROM garbage WHERE name = ?", (name,))
         was_pending = run("DELETE FROM entries WHERE name = ?", (name,)).rowcount > 0
-        if was_pending:
+        if was_pending and self._has_garbage:
             run("UPDATE garbage SET entry = NULL WHERE entry = ?", (name,))
         return was_pending
 
@@ -128,12 +131,15 @@ class PendingStore:
 
     def add_garbage(self, name: str, *, while_pending: str | None = None) -> None:
         """Note that a name is to be removed from the topic, once an entry has ended."""
+        self._has_garbage = True
         self._database.execute(
             "INSERT OR REPLACE INTO garbage (name, entry) VALUES (?, ?)", (name, while_pending)
         )
 
     def garbage(self, most: int) -> list[str]:
         """Return names to remove from the topic, in the order in which they became garbage."""
+        if not self._has_garbage:
+            return []
         rows = self._database.execute(
             "SELECT name FROM garbage WHERE entry IS NULL ORDER BY position LIMIT ?", (most,)
         )
@@ -141,6 +147,8 @@ class PendingStore:
 
     def garbage_of(self, entry: str) -> list[str]:
         """Return the names that end with an entry."""
+        if not self._has_garbage:
+            return []
         rows = self._database.execute("SELECT name FROM garbage WHERE entry = ?", (entry,))
         return [name for (name,) in rows]
 
@@ -180,6 +188,8 @@ class PendingStore:
             ("topic", topic_id),
         ):
             run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
+        if self._has_garbage:
+            self._has_garbage = bool(run("SELECT EXISTS (SELECT 1 FROM garbage)").fetchone()[0])
         run("COMMIT")
         run("BEGIN")
 

@@ -20,6 +20,7 @@ _HORIZONS_S: Final = (0, 60, 3_600, 86_400)
 # Counting is linear in the pending records.
 _COUNTED_EVERY_S: Final = 60.0
 _MOST_MS: Final = (1 << 62) - 1
+_COUNTED: Final = ("received", "delivered", "retried", "dead_letters", "transactions")
 
 
 class DeliveryFigures:
@@ -28,7 +29,7 @@ class DeliveryFigures:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(("delivered", "retried", "dead_letters", "transactions"), 0)
+        self._counts = dict.fromkeys(_COUNTED, 0)
         self._lateness = [0] * (len(_LATENESS_MS) + 1)
         self._lateness_sum_ms = 0
         self._pending: dict[int, list[int]] = {}
@@ -37,12 +38,15 @@ class DeliveryFigures:
 
     def count(self, plan: TransactionPlan) -> None:
         """Add a committed transaction."""
+        now_ms = self._clock.now_ms()
         with self._lock:
+            self._counts["received"] += plan.received
             self._counts["delivered"] += plan.delivered
             self._counts["retried"] += plan.retried
             self._counts["dead_letters"] += len(plan.letters)
             self._counts["transactions"] += 1
-            for late_ms in plan.lateness_ms:
+            for due_ms in plan.due_ms:
+                late_ms = now_ms - due_ms
                 self._lateness[bisect_left(_LATENESS_MS, late_ms)] += 1
                 self._lateness_sum_ms += late_ms
 
@@ -101,11 +105,12 @@ def _histogram(counts: list[int], sum_s: float) -> list[str]:
 
 
 _HELP: Final = {
+    "received": "Input records that were stored or became dead letters.",
     "delivered": "Records delivered to their targets, retries included.",
     "retried": "Retried records returned to their topics.",
     "dead_letters": "Records that became dead letters.",
     "transactions": "Committed transactions.",
     "pending": "Pending records that are due within a time, counted once a minute.",
     "partitions": "Partitions of the pending topic from which this instance delivers.",
-    "lateness": "Time from a record's due time to the transaction that delivered it.",
+    "lateness": "Time from a record's due time to the commit of its delivery.",
 }

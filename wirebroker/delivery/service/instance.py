@@ -1,33 +1,71 @@
 """One instance: reads records, plans and carries out transactions, until it is stopped.
 
-    read → apply → plan → transaction → save the indexes → read …
+    readers ─ batches ─┐                       ┌─ plans ─ producers
+                       ├─ inbox ─ this thread ─┤              │
+    rebalances ────────┘     ▲                 └─ indexes     │
+                             └────────── results ─────────────┘
 
-One thread does all of it. So no transaction is open while partitions are assigned or revoked.
+This thread does no requests for records, so that storing and delivering do not wait for each other.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.delivery.pending.machine import DeliveryMachine
+from wirebroker.delivery.service.inbox import Inbox
 from wirebroker.delivery.service.intake import Intake
-from wirebroker.delivery.service.transactions import Transactions
+from wirebroker.delivery.service.transaction_pool import TransactionPool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
 
     from wirebroker.base.clock import Clock
+    from wirebroker.delivery.pending.plan import TransactionPlan
     from wirebroker.delivery.service.figures import DeliveryFigures
     from wirebroker.delivery.service.settings import ServiceSettings
     from wirebroker.delivery.service.topics import ClusterTopics
+    from wirebroker.delivery.service.transactions import TransactionOutcome
 
 logger = logging.getLogger(__name__)
 
 # Between looks at the clock and at the signal to stop.
 _LONGEST_WAIT_S: Final = 0.5
+# When what is due cannot be delivered yet.
+_LEAST_WAIT_S: Final = 0.005
 # After an aborted transaction without a refused record.
 _PAUSE_S: Final = 0.2
+# Between saves of an index. A restart reads again what was not saved.
+_SAVED_EVERY_S: Final = 1.0
+# The least time from the begin of a transaction to that of the next one of its kind. A transaction
+# costs the brokers as much as some hundred records (benchmarks/scenarios/delivery_lateness.py).
+_STORED_EVERY_S: Final = 0.05
+_DELIVERED_EVERY_S: Final = 0.015
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Transactions of one kind, of which one is open at a time.
+
+    Attributes:
+        plan: Returns the next one at a time in milliseconds, or None.
+        pool: The producers.
+        every_s: The least time between the begins of two.
+        begins_at: When the next one may begin, in seconds of the monotonic clock.
+        is_open: Whether one is open.
+        is_careful: Whether the last one was aborted, perhaps by a record that is refused.
+    """
+
+    plan: Callable[[int], TransactionPlan | None]
+    pool: TransactionPool
+    every_s: float
+    begins_at: float = 0.0
+    is_open: bool = False
+    is_careful: bool = False
 
 
 class ServiceInstance:
@@ -55,9 +93,27 @@ class ServiceInstance:
             pending_count=settings.partitions,
             most_records=settings.transaction_records,
         )
-        self._transactions = Transactions(settings, name, clock)
-        self._intake = Intake(settings, name, self._machine, topics, clock)
-        self._may_wait = True
+        self._saved_at = 0.0
+        self._inbox = Inbox()
+        # One producer: markers of an earlier transaction must not set back the input's offsets.
+        storing = TransactionPool(settings, [name], self._inbox, clock)
+        delivering = TransactionPool(settings, [f"{name}-1", f"{name}-2"], self._inbox, clock)
+        self._storing = _Lane(self._machine.plan_intake, storing, _STORED_EVERY_S)
+        self._delivering = _Lane(self._machine.plan_delivery, delivering, _DELIVERED_EVERY_S)
+        self._lanes = (self._storing, self._delivering)
+        try:
+            self._intake = Intake(
+                settings,
+                self._machine,
+                topics,
+                self._inbox,
+                clock,
+                instance=name,
+                finish=self._finish,
+            )
+        except BaseException:
+            self._disconnect()
+            raise
 
     def run(self, stopping: Event) -> None:
         """Work until `stopping` is set.
@@ -69,35 +125,72 @@ class ServiceInstance:
         """
         try:
             while not stopping.is_set():
-                self._intake.read(self._wait_s())
-                self._deliver(stopping)
-                self._intake.save()
+                self._inbox.serve(self._wait_s())
+                self._begin()
+                self._save()
                 self._figures.observe(self._machine.partitions.values())
+            self._finish()
+            self._intake.save()
         finally:
-            self._transactions.close()
+            self._inbox.close()
+            self._disconnect()
             self._intake.close()
 
-    def _wait_s(self) -> float:
-        if not self._may_wait:
-            return 0.0
-        due_ms = self._machine.next_due_ms()
-        if due_ms is None:
-            return _LONGEST_WAIT_S
-        return min(max(due_ms - self._clock.now_ms(), 0) / 1000, _LONGEST_WAIT_S)
+    def _disconnect(self) -> None:
+        for lane in self._lanes:
+            lane.pool.close()
 
-    def _deliver(self, stopping: Event) -> None:
-        self._topics.begin_transaction()
-        plan = self._machine.plan(self._clock.now_ms())
-        self._may_wait = plan.is_empty
-        if plan.is_empty:
-            return
-        refusals = self._transactions.carry_out(plan, self._intake.group)
-        if refusals is None:
+    def _wait_s(self) -> float:
+        now = self._clock.monotonic()
+        wait_s = _LONGEST_WAIT_S
+        if not self._storing.is_open and self._machine.received_count:
+            wait_s = min(wait_s, self._storing.begins_at - now)
+        if not self._delivering.is_open:
+            due_ms = self._machine.next_due_ms()
+            if due_ms is not None:
+                due_in_s = max((due_ms - self._clock.now_ms()) / 1000, _LEAST_WAIT_S)
+                wait_s = min(wait_s, max(due_in_s, self._delivering.begins_at - now))
+        return max(wait_s, 0.0)
+
+    def _begin(self) -> None:
+        """Begin the transactions that may begin: first that which stores replacements."""
+        for lane in self._lanes:
+            now = self._clock.monotonic()
+            if lane.is_open or now < lane.begins_at:
+                continue
+            self._topics.begin_transaction()
+            plan = lane.plan(self._clock.now_ms())
+            if plan is not None:
+                lane.is_open = True
+                lane.begins_at = now + lane.every_s
+                lane.pool.begin(
+                    plan,
+                    self._intake.group,
+                    partial(self._end, lane, plan),
+                    is_careful=lane.is_careful,
+                )
+
+    def _end(self, lane: _Lane, plan: TransactionPlan, outcome: TransactionOutcome) -> None:
+        was_careful, lane.is_careful = lane.is_careful, not outcome.is_committed
+        lane.is_open = False
+        if outcome.is_committed:
             self._machine.committed(plan)
             self._figures.count(plan)
+            self._intake.allow()
             return
-        for cause, reason in refusals.items():
+        for cause, reason in outcome.refusals.items():
             logger.warning("the broker refused the record for %s: %s", cause, reason)
-        self._machine.aborted(plan, refusals)
-        if not refusals:
-            stopping.wait(_PAUSE_S)
+        self._machine.aborted(plan, outcome.refusals)
+        if was_careful and not outcome.refusals:
+            lane.begins_at = self._clock.monotonic() + _PAUSE_S
+
+    def _finish(self) -> None:
+        """Wait for the open transactions, in this thread."""
+        while any(lane.is_open for lane in self._lanes):
+            self._inbox.serve(_LONGEST_WAIT_S)
+
+    def _save(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._saved_at >= _SAVED_EVERY_S:
+            self._saved_at = now
+            self._intake.save()

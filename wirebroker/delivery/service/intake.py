@@ -1,4 +1,7 @@
-"""The consumer of one instance: input records and its partitions of the pending topic.
+"""The consumers of one instance: input records and its partitions of the pending topic.
+
+A member of the group reads the input. What it is assigned of the pending topic is read by another
+consumer, without a group, so that due records do not wait behind the input.
 
 On an assignment, committed offsets are read first: this waits for transactions of former owners
 that contain offsets (KIP-447). Then the ends of the pending partitions are read, open transactions
@@ -9,218 +12,205 @@ transaction of a former owner has ended, or cannot commit.
 from __future__ import annotations
 
 import logging
-import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from wirebroker.delivery.model.records import ReceivedRecord
-from wirebroker.delivery.pending.partition import PendingPartition
-from wirebroker.delivery.pending.store import PendingStore
+from wirebroker.delivery.service.batch_reader import BatchReader
+from wirebroker.delivery.service.index_directory import IndexDirectory
 from wirebroker.delivery.service.received_headers import headers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from confluent_kafka import Message
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.pending.machine import DeliveryMachine
+    from wirebroker.delivery.service.inbox import Inbox
     from wirebroker.delivery.service.settings import ServiceSettings
     from wirebroker.delivery.service.topics import ClusterTopics
 
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 60.0
-# Half of delete.retention.ms of the pending topic.
-_STALE_MS: Final = 12 * 3_600_000
-_QUEUE_KIB: Final = 16_384
-_FETCH_BYTES: Final = 8 << 20
-INDEX_FILES: Final = "pending-*.sqlite*"
-_SUFFIXES: Final = ("", "-wal", "-shm")
+# librdkafka's default, which a short session would not survive.
+_HEARTBEAT_MS: Final = 3_000
+_QUEUE_KIB: Final = 4_096
+_FETCH_BYTES: Final = 4 << 20
+# The broker responds earlier if there are records.
+_PENDING_WAIT_MS: Final = 500
 _UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
 
 
 class Intake:
-    """The consumer; it feeds the machine."""
+    """The consumers; they feed the machine, in the thread of the inbox."""
 
     def __init__(
         self,
         settings: ServiceSettings,
-        instance: str,
         machine: DeliveryMachine,
         topics: ClusterTopics,
+        inbox: Inbox,
         clock: Clock,
+        *,
+        instance: str,
+        finish: Callable[[], None],
     ) -> None:
-        """Connect and join the group."""
+        """Connect and join the group; `finish` waits for the open transactions."""
         self._rules = settings.rules
-        self._directory = settings.directory
         self._most = settings.transaction_records
         self._machine = machine
         self._topics = topics
+        self._inbox = inbox
         self._clock = clock
-        self._topic_id = topics.topic_id(self._rules.pending_topic)
-        # The next offset of each assigned input partition.
-        self._positions: dict[tuple[str, int], int] = {}
-        self._was_assigned = False
-        self._is_paused = False
+        self._finish = finish
+        topic_id = topics.topic_id(self._rules.pending_topic)
+        self._indexes = IndexDirectory(settings.directory, topic_id, clock)
+        self._is_closing = False
+        # Batches of input that are not yet allowed: the machine has enough.
+        self._withheld = 0
+        self._pending_reader: BatchReader | None = None
+        self._common: dict[str, Any] = {
+            "log_level": 4,
+            **settings.kafka,
+            "group.id": self._rules.group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "fetch.max.bytes": _FETCH_BYTES,
+            "queued.max.messages.kbytes": _QUEUE_KIB,
+        }
         self._consumer = Consumer(
             {
-                "log_level": 4,
-                **settings.kafka,
-                "group.id": self._rules.group,
+                **self._common,
                 "group.instance.id": instance,
                 "session.timeout.ms": settings.session_timeout_ms,
+                "heartbeat.interval.ms": min(_HEARTBEAT_MS, settings.session_timeout_ms // 3),
                 "partition.assignment.strategy": "roundrobin",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "allow.auto.create.topics": False,
-                "fetch.wait.max.ms": 100,
-                "fetch.max.bytes": _FETCH_BYTES,
-                "queued.max.messages.kbytes": _QUEUE_KIB,
             }
         )
+        self.group: Any = self._consumer.consumer_group_metadata()
         self._consumer.subscribe(
             [*self._rules.input_topics, self._rules.pending_topic],
             on_assign=self._assigned,
             on_revoke=self._revoked,
             on_lost=self._revoked,
         )
+        self._input_reader = BatchReader(self._consumer, inbox, self._take_input, most=self._most)
 
-    @property
-    def group(self) -> Any:
-        """The group's metadata, which fences former owners."""
-        return self._consumer.consumer_group_metadata()
-
-    def read(self, wait_s: float) -> None:
-        """Pass records to the machine, after waiting for the first one.
-
-        Raises:
-            KafkaException: The consumer cannot go on.
-        """
-        self._limit()
-        self._was_assigned = False
-        first = self._consumer.poll(wait_s)
-        if first is None:
-            return
-        # No wait: they have been fetched already.
-        for message in [first, *self._consumer.consume(self._most, 0)]:
-            self._take(message)
-
-    def _limit(self) -> None:
-        """Pause the input while its transactions fail, so that memory stays bounded."""
-        must_pause = self._machine.received_count >= 2 * self._most
-        if must_pause == self._is_paused:
-            return
-        places = [TopicPartition(*place) for place in self._positions]
-        if must_pause:
-            self._consumer.pause(places)
-        else:
-            self._consumer.resume(places)
-        self._is_paused = must_pause
+    def allow(self) -> None:
+        """Allow more input if the machine has room, so that memory stays bounded."""
+        while self._withheld and self._machine.received_count < self._most:
+            self._withheld -= 1
+            self._input_reader.allow()
 
     def save(self) -> None:
         """Make the indexes durable."""
-        now_ms = self._clock.now_ms()
-        for partition in self._machine.partitions.values():
-            partition.save(now_ms, self._topic_id)
+        self._indexes.save(self._machine.partitions.values())
 
     def close(self) -> None:
-        """Leave the group; close the indexes."""
+        """Leave the group; close the indexes. The inbox is closed."""
+        self._is_closing = True
         try:
+            self._input_reader.stop()
+            self._stop_reading()
             self._consumer.close()
         finally:
             self._machine.release((), list(self._machine.partitions))
 
-    def _take(self, message: Message) -> None:
-        error = message.error()
-        is_end = error is not None and error.code() == KafkaError._PARTITION_EOF
-        if error is not None and not is_end:
-            _check(error)
-            return
-        topic, number, offset = _place(message)
-        if is_end:
-            if topic == self._rules.pending_topic and number in self._machine.partitions:
-                self._machine.partitions[number].reach(offset)
-            return
-        if topic == self._rules.pending_topic:
-            partition = self._machine.partitions.get(number)
-            if partition is not None:
-                partition.apply(offset, message.key(), message.value())
-            return
-        position = self._positions.get((topic, number))
-        # What was fetched before a rebalance may arrive once more after it.
-        if position is not None and not (self._was_assigned and offset < position):
-            self._positions[topic, number] = offset + 1
-            self._machine.receive(_received(message, self._clock.now_ms()))
+    # -- in the thread of the inbox
 
-    # -- rebalances, called by `read`
+    def _take_input(self, messages: list[Message]) -> None:
+        now_ms = self._clock.now_ms()
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._machine.receive(_received(message, now_ms))
+            else:
+                _check(error)
+        self._withheld += 1
+        self.allow()
+
+    def _take_pending(self, reader: object, messages: list[Message]) -> None:
+        if self._pending_reader is None or reader is not self._pending_reader.consumer:
+            return  # of an assignment that has ended
+        for message in messages:
+            error = message.error()
+            is_end = error is not None and error.code() == KafkaError._PARTITION_EOF
+            if error is not None and not is_end:
+                _check(error)
+                continue
+            _, number, offset = _place(message)
+            if is_end:
+                self._machine.partitions[number].reach(offset)
+            else:
+                self._machine.partitions[number].apply(offset, message.key(), message.value())
+        self._pending_reader.allow()
+
+    def _open(self, starts: dict[int, int]) -> None:
+        """Open the indexes of assigned partitions, whose ends are given, and begin to read them."""
+        topic = self._rules.pending_topic
+        places: list[TopicPartition] = []
+        for number, end in starts.items():
+            partition = self._machine.partitions[number] = self._indexes.open(number, end)
+            places.append(TopicPartition(topic, number, partition.next_offset))
+        if not places:
+            return
+        consumer = Consumer(
+            {**self._common, "enable.partition.eof": True, "fetch.wait.max.ms": _PENDING_WAIT_MS}
+        )
+        consumer.assign(places)
+        take = partial(self._take_pending, consumer)
+        self._pending_reader = BatchReader(consumer, self._inbox, take, most=self._most)
+
+    def _release(self, inputs: set[tuple[str, int]]) -> None:
+        """Forget all partitions of the pending topic, and these of the input."""
+        self._finish()
+        self.save()
+        self._stop_reading()
+        self._machine.release(inputs, list(self._machine.partitions))
+        self.allow()
+
+    def _stop_reading(self) -> None:
+        reader, self._pending_reader = self._pending_reader, None
+        if reader is not None:
+            reader.stop()
+            reader.consumer.close()
+
+    # -- rebalances, in the thread of the group's reader
 
     def _assigned(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         committed = self._consumer.committed(list(places), timeout=_WAIT_S)
         for place in committed:
             if place.error is not None:
                 raise KafkaException(place.error)
-        pending = [place.partition for place in places if place.topic == self._rules.pending_topic]
-        ends = self._topics.ends(self._rules.pending_topic, pending)
-        starts: list[TopicPartition] = []
-        for place in committed:
-            if place.topic == self._rules.pending_topic:
-                partition = self._opened(place.partition, ends[place.partition])
-                self._machine.partitions[place.partition] = partition
-                starts.append(TopicPartition(place.topic, place.partition, partition.next_offset))
-            else:
-                starts.append(place)
-                self._positions[place.topic, place.partition] = max(place.offset, 0)
-        self._consumer.assign(starts)
-        self._was_assigned = True
-        self._is_paused = False
+        topic = self._rules.pending_topic
+        numbers = [place.partition for place in places if place.topic == topic]
+        ends = self._topics.ends(topic, numbers)
+        # Before the end of the rebalance, it has this generation already.
+        self.group = self._consumer.consumer_group_metadata()
+        self._inbox.call(partial(self._open, ends))
+        self._consumer.assign([place for place in committed if place.topic != topic])
         logger.info(
             "assigned %d input partitions and %d of %s",
-            len(starts) - len(pending),
-            len(pending),
-            self._rules.pending_topic,
+            len(places) - len(numbers),
+            len(numbers),
+            topic,
         )
 
     def _revoked(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        self.save()
-        pending = [place.partition for place in places if place.topic == self._rules.pending_topic]
-        inputs = {
-            (place.topic, place.partition)
-            for place in places
-            if place.topic != self._rules.pending_topic
-        }
-        self._machine.release(inputs, pending)
-        for place in inputs:
-            self._positions.pop(place, None)
-        logger.info("revoked %d input partitions and %d pending", len(inputs), len(pending))
-
-    def _opened(self, number: int, end: int) -> PendingPartition:
-        """Return a partition with its index, which is rebuilt if it cannot be continued."""
-        path = self._directory / f"pending-{number}.sqlite"
-        now_ms = self._clock.now_ms()
-        try:
-            store = PendingStore(path)
-        except sqlite3.DatabaseError as error:
-            logger.warning("the index %s is rebuilt: %s", path, error)
-            return PendingPartition(number, self._new_store(path), end)
-        is_fresh = 0 <= now_ms - store.stamp_ms <= _STALE_MS and store.next_offset <= end
-        if not (is_fresh and store.topic_id == self._topic_id):
-            if store.next_offset:
-                logger.info("the index %s is rebuilt: it is too old, or of another topic", path)
-            store.close()
-            store = self._new_store(path)
-        return PendingPartition(number, store, end)
-
-    def _new_store(self, path: Path) -> PendingStore:
-        for suffix in _SUFFIXES:
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        store = PendingStore(path)
-        store.commit(0, self._clock.now_ms(), self._topic_id)
-        return store
+        topic = self._rules.pending_topic
+        inputs = {(place.topic, place.partition) for place in places if place.topic != topic}
+        if not self._is_closing:
+            self._input_reader.drop()
+            self._inbox.call(partial(self._release, inputs))
+        logger.info(
+            "revoked %d input partitions and %d pending", len(inputs), len(places) - len(inputs)
+        )
 
 
 def _place(message: Message) -> tuple[str, int, int]:
@@ -256,6 +246,8 @@ def _check(error: KafkaError) -> None:
 
 _REFUSALS: Final = frozenset(
     {
+        # How librdkafka reports a static member that was fenced, among others.
+        KafkaError._FATAL,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.FENCED_INSTANCE_ID,

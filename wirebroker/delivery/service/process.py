@@ -17,11 +17,11 @@ from confluent_kafka import KafkaException
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.delivery.model.entry import NewerFormatError
-from wirebroker.delivery.pending.machine import RefusedDeadLetterError
+from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
 from wirebroker.delivery.service.errors import FencedError, ServiceError
 from wirebroker.delivery.service.figures import DeliveryFigures
+from wirebroker.delivery.service.index_directory import INDEX_FILES
 from wirebroker.delivery.service.instance import ServiceInstance
-from wirebroker.delivery.service.intake import INDEX_FILES
 from wirebroker.delivery.service.metrics_page import metrics_page
 from wirebroker.delivery.service.rights import (
     check_rights,
@@ -135,6 +135,8 @@ def _rebuilding(directory: Path) -> Generator[None]:
 
 def _checked_topics(settings: ServiceSettings, clock: SystemClock) -> ClusterTopics:
     topics = ClusterTopics(settings.kafka, clock)
+    # Before as well: a topic without any right looks like a missing one.
+    check_rights(topics.admin, settings.rules, _user(settings))
     topics.create_missing(settings)
     check_rights(topics.admin, settings.rules, _user(settings))
     return topics

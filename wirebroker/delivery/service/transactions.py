@@ -1,4 +1,4 @@
-"""Planned transactions, carried out by one transactional producer.
+"""Planned transactions, carried out by a transactional producer.
 
 Source: KIP-98, and KIP-447 for the fencing by the consumer group's generation.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -14,6 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from wirebroker.delivery.service.errors import FencedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.model.records import OutputRecord
     from wirebroker.delivery.pending.plan import TransactionPlan
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_WAIT_S: Final = 30.0
+_INIT_S: Final = 60.0
+_FIRST_FLUSH_S: Final = 1.0
 _MESSAGE_BYTES: Final = 64 << 20
 # As Java's producer: a batch must fit into topics with a small max.message.bytes.
 _BATCH_BYTES: Final = 16 << 10
@@ -58,11 +62,29 @@ class _Failure(NamedTuple):
     error: KafkaError
 
 
-class Transactions:
-    """The producer of one instance; one transaction at a time."""
+class TransactionOutcome(NamedTuple):
+    """How a transaction ended.
 
-    def __init__(self, settings: ServiceSettings, instance: str, clock: Clock) -> None:
-        """Connect, fence an earlier producer of this instance, and abort its transaction.
+    Attributes:
+        is_committed: Whether it took effect.
+        refusals: If not, the reasons for which the broker refused records for good, by their
+            causes. There are none if another attempt may succeed, or a careful one would tell.
+    """
+
+    is_committed: bool
+    refusals: Mapping[str, str] = MappingProxyType({})
+
+
+class Transactions:
+    """One producer; one transaction at a time."""
+
+    def __init__(
+        self, settings: ServiceSettings, name: str, clock: Clock, suspects: set[str]
+    ) -> None:
+        """Connect, fence an earlier producer with this name, and abort its transaction.
+
+        `suspects` are shared by producers that carry out the same transaction one after the other:
+        causes of records in batches that were too large. They are sent alone.
 
         Raises:
             KafkaException: The cluster refuses it.
@@ -70,13 +92,15 @@ class Transactions:
         self._pending_topic = settings.rules.pending_topic
         self._clock = clock
         self._failures: list[_Failure] = []
-        # Causes of records in batches that were too large; each is sent in a batch of one record.
-        self._suspects: set[str] = set()
+        self._suspects = suspects
+        # Then the cluster has aborted it.
+        self._timeout_s = settings.transaction_timeout_ms / 1000
+        self._is_careful = False
         self._producer = Producer(
             {
                 "log_level": 4,
                 **settings.kafka,
-                "transactional.id": f"{settings.rules.group}-{instance}",
+                "transactional.id": f"{settings.rules.group}-{name}",
                 "transaction.timeout.ms": settings.transaction_timeout_ms,
                 "message.timeout.ms": settings.transaction_timeout_ms,
                 "message.max.bytes": _MESSAGE_BYTES,
@@ -87,40 +111,23 @@ class Transactions:
                 "topic.metadata.propagation.max.ms": 2_000,
             }
         )
-        self._call(partial(self._producer.init_transactions, _WAIT_S))
+        self._call(self._producer.init_transactions, _INIT_S)
 
-    def carry_out(self, plan: TransactionPlan, group: Any) -> dict[str, str] | None:
-        """Carry out a transaction; return None if it was committed.
+    def begin(self, plan: TransactionPlan, *, is_careful: bool) -> None:
+        """Begin a transaction and enqueue its records; `complete` follows.
 
-        An aborted one returns the reasons for which the broker refused records for good, by their
-        causes; there are none if another attempt may succeed.
+        A careful one takes longer, and finds out which records are refused.
 
         Raises:
             FencedError: This producer cannot go on.
-            KafkaException: A request failed for another reason than the transaction.
+            KafkaException: A record cannot be enqueued.
         """
         self._failures.clear()
-        self._producer.begin_transaction()
+        self._is_careful = is_careful
         try:
-            self._produce(plan)
-            if self._failures:
-                return self._abort()
-            self._call(
-                lambda: self._producer.send_offsets_to_transaction(
-                    self._offsets(plan), group, _WAIT_S
-                )
-            )
-            self._call(partial(self._producer.commit_transaction, _WAIT_S))
+            self._producer.begin_transaction()
         except KafkaException as error:
-            return self._after(error)
-        self._suspects.clear()
-        return None
-
-    def close(self) -> None:
-        """Disconnect."""
-        self._producer.flush(0)
-
-    def _produce(self, plan: TransactionPlan) -> None:
+            raise FencedError(error.args[0].str()) from error
         for record in plan.records(self._pending_topic):
             is_suspect = record.cause in self._suspects
             if is_suspect:
@@ -131,7 +138,36 @@ class Transactions:
                 self._flush()
             if self._failures:
                 break
-        self._flush()
+
+    def complete(self, plan: TransactionPlan, group: Any) -> TransactionOutcome:
+        """Complete the transaction that was begun: commit it, or abort it if something failed.
+
+        Raises:
+            FencedError: This producer cannot go on.
+            KafkaException: A request failed for another reason than the transaction.
+        """
+        try:
+            if self._is_careful:
+                self._flush()
+            else:
+                # Offsets that are sent while a broker fails can hang. A refused record is not
+                # known here, and the others then wait for their timeout.
+                self._producer.flush(_FIRST_FLUSH_S)
+            if self._failures:
+                return self._abort()
+            offsets = self._offsets(plan)
+            self._call(partial(self._producer.send_offsets_to_transaction, offsets, group))
+            # It waits for the records as well.
+            self._call(self._producer.commit_transaction)
+        except KafkaException as error:
+            return self._after(error)
+        if self._suspects:
+            self._suspects.difference_update(output.cause for output in plan.outputs)
+        return TransactionOutcome(is_committed=True)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._producer.flush(0)
 
     def _flush(self) -> None:
         """Wait until all records are written or one has failed.
@@ -145,12 +181,14 @@ class Transactions:
         """Enqueue a record; return whether the transaction accepts more of them."""
         topic, partition, key, value, headers, cause = record
         arguments: dict[str, Any] = {} if partition is None else {"partition": partition}
-        report = partial(self._note_failure, cause, topic)
+        if self._is_careful:
+            # Each report needs Python's lock, for which the instance's thread then waits.
+            arguments["on_delivery"] = partial(self._note_failure, cause, topic)
+        if headers:
+            arguments["headers"] = list(headers)
         while True:
             try:
-                self._producer.produce(
-                    topic, value, key, headers=list(headers), on_delivery=report, **arguments
-                )
+                self._producer.produce(topic, value, key, **arguments)
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
@@ -181,19 +219,19 @@ class Transactions:
             ),
         ]
 
-    def _after(self, error: KafkaException) -> dict[str, str]:
+    def _after(self, error: KafkaException) -> TransactionOutcome:
         problem: KafkaError = error.args[0]
         if problem.fatal() or not problem.txn_requires_abort():
             raise FencedError(problem.str()) from error
         logger.warning("a transaction is aborted: %s", problem.str())
         return self._abort()
 
-    def _abort(self) -> dict[str, str]:
+    def _abort(self) -> TransactionOutcome:
         try:
-            self._call(partial(self._producer.abort_transaction, _WAIT_S))
+            self._call(self._producer.abort_transaction)
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
-        return self._refusals()
+        return TransactionOutcome(is_committed=False, refusals=self._refusals())
 
     def _refusals(self) -> dict[str, str]:
         """Return the reasons against records, by their causes.
@@ -212,12 +250,15 @@ class Transactions:
             failure.cause: failure.error.str() for failure in final if failure.cause not in unclear
         }
 
-    def _call(self, request: Any) -> None:
-        """Repeat a request while the error is retriable; commits may have begun already."""
-        deadline = self._clock.monotonic() + 2 * _WAIT_S
+    def _call(self, request: Callable[[float], object], limit_s: float | None = None) -> None:
+        """Repeat a request while the error is retriable; commits may have begun already.
+
+        By default it ends when the transaction has timed out.
+        """
+        deadline = self._clock.monotonic() + (limit_s or self._timeout_s)
         while True:
             try:
-                request()
+                request(max(deadline - self._clock.monotonic(), _FLUSH_S))
             except KafkaException as error:
                 if not error.args[0].retriable() or self._clock.monotonic() > deadline:
                     raise

@@ -87,8 +87,8 @@ class KitService:
         while True:
             await self._read(client)
             self._counts = await list_topics(client)
-            plan = self._machine.plan(now_ms)
-            if plan.is_empty:
+            plan = self._machine.plan_intake(now_ms) or self._machine.plan_delivery(now_ms)
+            if plan is None:
                 return
             await self._carry_out(client, plan, now_ms)
             self._machine.committed(plan)

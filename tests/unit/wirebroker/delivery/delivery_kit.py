@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wirebroker.delivery.model.records import OutputRecord, ReceivedRecord
 from wirebroker.delivery.model.rules import DeliveryRules
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.pending.partition import PendingPartition
 from wirebroker.delivery.pending.store import PendingStore
+
+if TYPE_CHECKING:
+    from wirebroker.delivery.pending.plan import TransactionPlan
 
 PENDING = "__wirebroker_delivery"
 NOW = 1_800_000_000_000
@@ -56,7 +61,7 @@ class MachineRun:
     def run(self, now_ms: int) -> list[OutputRecord]:
         """Run transactions until none is left; return the records outside the pending topic."""
         before = len(self.written)
-        while not (plan := self.machine.plan(now_ms)).is_empty:
+        while plan := self.plan(now_ms):
             for output in plan.outputs:
                 if output.topic == PENDING:
                     assert output.key is not None
@@ -67,6 +72,16 @@ class MachineRun:
             self.machine.committed(plan)
             self.apply()
         return self.written[before:]
+
+    def plan(self, now_ms: int) -> TransactionPlan | None:
+        """Return the next transaction, or None."""
+        return self.machine.plan_intake(now_ms) or self.machine.plan_delivery(now_ms)
+
+    def next_plan(self, now_ms: int) -> TransactionPlan:
+        """Return the next transaction, which exists."""
+        plan = self.plan(now_ms)
+        assert plan is not None
+        return plan
 
     def apply(self) -> None:
         for offset, (key, value) in enumerate(self.log):

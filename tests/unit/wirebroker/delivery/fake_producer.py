@@ -48,7 +48,9 @@ class FakeProducer:
     def begin_transaction(self) -> None:
         assert not self._must_abort
 
-    def produce(self, _topic: str, value: bytes, _key: Any, *, on_delivery: Any, **_: Any) -> None:
+    def produce(
+        self, _topic: str, value: bytes, _key: Any, *, on_delivery: Any = None, **_: Any
+    ) -> None:
         if self._must_abort:
             raise KafkaException(KafkaError(KafkaError._STATE))
         if self.refused.get(value) == KafkaError._INVALID_ARG:
@@ -71,15 +73,21 @@ class FakeProducer:
         if not self._must_abort:
             self._send()
         for report, error in self._reports:
-            report(error, None)
+            if report is not None:
+                report(error, None)
         self._reports.clear()
         return len(self._queue)
 
     def send_offsets_to_transaction(self, *_: Any) -> None:
+        self._check()
+
+    def _check(self) -> None:
         if self._must_abort:
             raise KafkaException(KafkaError(KafkaError._STATE, "aborted", False, False, True))
 
     def commit_transaction(self, _timeout: float) -> None:
+        self._send()
+        self._check()
         self.committed += self._sent
         self._sent.clear()
 
@@ -94,7 +102,16 @@ def started(monkeypatch: pytest.MonkeyPatch) -> tuple[Transactions, FakeProducer
     fake = FakeProducer()
     module = "wirebroker.delivery.service.transactions"
     monkeypatch.setattr(f"{module}.Producer", lambda _config: fake)
-    return Transactions(SETTINGS, "one", SystemClock()), fake
+    return Transactions(SETTINGS, "one", SystemClock(), set()), fake
+
+
+def carry_out(
+    transactions: Transactions, plan: TransactionPlan, *, is_careful: bool = True
+) -> dict[str, str] | None:
+    """Carry out a transaction; return None if it was committed, else the refusals."""
+    transactions.begin(plan, is_careful=is_careful)
+    outcome = transactions.complete(plan, None)
+    return None if outcome.is_committed else dict(outcome.refusals)
 
 
 def plan_of(*values: bytes, topic: str = "orders") -> TransactionPlan:

@@ -34,6 +34,25 @@ def test_an_index_stays_when_the_disk_is_full(tmp_path):
     assert (tmp_path / "pending-0.sqlite").exists()
 
 
+def test_garbage_is_kept_over_commits_and_restarts_until_it_is_removed(tmp_path):
+    path = tmp_path / "pending-0.sqlite"
+    store = PendingStore(path)
+    store.put("entry", 5, None, b"v")
+    store.add_garbage("command", while_pending="entry")
+    store.commit(2, 0, "topic")
+    assert (store.garbage(10), store.garbage_of("entry")) == ([], ["command"])
+    store.close()
+    store = PendingStore(path)
+    assert store.remove("entry")
+    assert store.garbage(10) == ["command"]
+    store.remove("command")
+    store.commit(4, 0, "topic")
+    assert store.garbage(10) == []
+    store.add_garbage("other")
+    assert store.garbage(10) == ["other"]
+    store.close()
+
+
 def test_due_entries_are_read_one_by_one():
     store = PendingStore(None)
     for number in range(3):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from wirebroker.delivery.service.intake import _received
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from wirebroker.delivery.service.intake import _check, _received
 
 
 class UnreadableMessage:
@@ -42,3 +45,17 @@ def test_a_header_name_that_is_not_utf8_is_a_problem_of_the_record():
     assert (record.headers, record.value) == ((), b"v")
     assert record.problem.startswith("unreadable headers")
     assert message.calls == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError._FATAL, KafkaError.FENCED_INSTANCE_ID, KafkaError.TOPIC_AUTHORIZATION_FAILED],
+)
+def test_an_error_after_which_the_consumer_cannot_go_on_ends_the_instance(code):
+    with pytest.raises(KafkaException):
+        _check(KafkaError(code, "fenced"))
+
+
+def test_an_error_that_the_consumer_retries_is_a_warning(caplog):
+    _check(KafkaError(KafkaError._TRANSPORT, "broker down"))
+    assert "broker down" in caplog.text

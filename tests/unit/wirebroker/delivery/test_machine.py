@@ -15,8 +15,8 @@ from wirebroker.delivery.model.entry import (
     NewerFormatError,
     encode_entry,
 )
-from wirebroker.delivery.pending.machine import RefusedDeadLetterError
 from wirebroker.delivery.pending.partition import PendingPartition
+from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
 from wirebroker.delivery.pending.store import PendingStore
 
 
@@ -183,20 +183,20 @@ def test_a_loop_of_retries_is_bounded():
 def test_a_record_that_the_broker_refuses_becomes_a_dead_letter_and_then_one_without_content():
     run = MachineRun()
     run.receive(received(headers={"deliver-to": "orders"}))
-    plan = run.machine.plan(NOW)
+    plan = run.next_plan(NOW)
     run.machine.aborted(plan, {plan.outputs[0].cause: "too large"})
-    plan = run.machine.plan(NOW)
+    plan = run.next_plan(NOW)
     (letter,) = plan.outputs
     assert (letter.topic, letter.value) == ("deliver.dead-letters", b"v")
     assert told(letter)["message"] == "the broker refused the entry: too large"
     run.machine.aborted(plan, {letter.cause: "too large as well"})
-    plan = run.machine.plan(NOW)
+    plan = run.next_plan(NOW)
     (letter,) = plan.outputs
     assert (letter.key, letter.value) == (None, None)
     assert "too large as well" in told(letter)["message"]
     run.machine.aborted(plan, {letter.cause: "no right"})
     with pytest.raises(RefusedDeadLetterError, match="no right"):
-        run.machine.plan(NOW)
+        run.plan(NOW)
 
 
 def test_due_records_of_one_second_go_out_in_bounded_transactions():
@@ -204,7 +204,7 @@ def test_due_records_of_one_second_go_out_in_bounded_transactions():
     for offset in range(95):
         run.receive(received(offset, value=b"%d" % offset, headers={"deliver-to": "orders"}))
     sizes = []
-    while not (plan := run.machine.plan(NOW)).is_empty:
+    while plan := run.plan(NOW):
         sizes.append(len(plan.outputs))
         run.log += [(out.key or b"", out.value) for out in plan.outputs if out.topic == PENDING]
         run.log += [(name.encode(), None) for _, name in plan.ended]
@@ -227,7 +227,7 @@ def test_a_replacement_that_was_received_comes_before_a_due_record():
 def test_an_entry_that_cannot_be_read_becomes_a_dead_letter_with_its_bytes():
     run = MachineRun()
     run.receive(received(headers={"deliver-to": "orders"}))
-    plan = run.machine.plan(NOW)
+    plan = run.next_plan(NOW)
     ((_, value),) = [(each.key, each.value) for each in plan.outputs]
     assert value is not None
     run.log.append((b"somebody", value[:-3]))

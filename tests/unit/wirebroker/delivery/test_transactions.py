@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from tests.unit.wirebroker.delivery.fake_producer import pending_plan, plan_of, started
+from tests.unit.wirebroker.delivery.fake_producer import (
+    carry_out,
+    pending_plan,
+    plan_of,
+    started,
+)
 from wirebroker.delivery.service.errors import FencedError
 
 
@@ -13,17 +18,17 @@ def test_a_record_refused_while_others_are_enqueued_is_reported(monkeypatch):
     transactions, fake = started(monkeypatch)
     fake.batch_records = 1
     fake.refused[b"bad"] = KafkaError.TOPIC_AUTHORIZATION_FAILED
-    refusals = transactions.carry_out(plan_of(b"bad", b"good", b"last"), None)
+    refusals = carry_out(transactions, plan_of(b"bad", b"good", b"last"))
     assert refusals is not None
     assert list(refusals) == ["bad"]
-    assert transactions.carry_out(plan_of(b"good"), None) is None
+    assert carry_out(transactions, plan_of(b"good")) is None
     assert fake.committed == [b"good"]
 
 
 def test_a_topic_name_that_librdkafka_rejects_is_a_refusal(monkeypatch):
     transactions, fake = started(monkeypatch)
     fake.refused[b"bad"] = KafkaError._INVALID_ARG
-    refusals = transactions.carry_out(plan_of(b"good", b"bad"), None)
+    refusals = carry_out(transactions, plan_of(b"good", b"bad"))
     assert refusals is not None
     assert list(refusals) == ["bad"]
 
@@ -32,22 +37,34 @@ def test_a_failure_of_the_pending_topic_is_not_a_refusal_of_records(monkeypatch)
     transactions, fake = started(monkeypatch)
     fake.refused[b"entry"] = KafkaError.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(FencedError, match="__wirebroker_delivery cannot be written"):
-        transactions.carry_out(pending_plan(b"entry"), None)
+        carry_out(transactions, pending_plan(b"entry"))
 
 
 def test_an_entry_that_is_too_large_is_refused(monkeypatch):
     transactions, fake = started(monkeypatch)
     fake.refused[b"entry"] = KafkaError.MSG_SIZE_TOO_LARGE
-    assert list(transactions.carry_out(pending_plan(b"entry"), None) or ()) == ["entry"]
+    assert list(carry_out(transactions, pending_plan(b"entry")) or ()) == ["entry"]
 
 
 def test_records_in_a_batch_that_is_too_large_are_sent_alone_before_one_is_refused(monkeypatch):
     transactions, fake = started(monkeypatch)
     fake.refused[b"large"] = KafkaError.MSG_SIZE_TOO_LARGE
     plan = plan_of(b"small", b"large", b"tiny")
-    assert transactions.carry_out(plan, None) == {}
-    refusals = transactions.carry_out(plan, None)
+    assert carry_out(transactions, plan) == {}
+    refusals = carry_out(transactions, plan)
     assert refusals is not None
     assert list(refusals) == ["large"]
-    assert transactions.carry_out(plan_of(b"small", b"tiny"), None) is None
+    assert carry_out(transactions, plan_of(b"small", b"tiny")) is None
     assert fake.committed == [b"small", b"tiny"]
+
+
+def test_a_transaction_without_reports_is_aborted_and_a_careful_one_finds_the_record(monkeypatch):
+    transactions, fake = started(monkeypatch)
+    fake.refused[b"bad"] = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    plan = plan_of(b"good", b"bad")
+    assert carry_out(transactions, plan, is_careful=False) == {}
+    assert fake.committed == []
+    fake.batch_records = 1
+    assert list(carry_out(transactions, plan) or ()) == ["bad"]
+    assert carry_out(transactions, plan_of(b"good"), is_careful=False) is None
+    assert fake.committed == [b"good"]

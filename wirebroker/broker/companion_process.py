@@ -1,0 +1,93 @@
+"""A service beside a broker, in a separate process (`serve --console`, `serve --delivery`).
+
+It is a Kafka client. The broker only starts it when it is ready and stops it first. If the service
+fails, the broker logs that and continues without it. The service ends when its standard input ends,
+so it does not survive a killed broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.python_child import start_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+logger = logging.getLogger("wirebroker")
+
+
+class CompanionCommand(NamedTuple):
+    """How a service is started and stopped.
+
+    Attributes:
+        name: What messages call it.
+        arguments: Return those of `wirebroker` for a broker at this address.
+        stop_timeout_s: After this time it is killed.
+    """
+
+    name: str
+    arguments: Callable[[str], Sequence[str]]
+    stop_timeout_s: float
+
+
+class CompanionProcess:
+    """The process; `start` it when the broker is ready, `stop` it before the broker."""
+
+    __slots__ = ("_command", "_process", "_watch")
+
+    def __init__(self, command: CompanionCommand) -> None:
+        self._command = command
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self, address: str) -> None:
+        """Start the service for the broker at this address; return before it is ready."""
+        name = self._command.name
+        arguments = self._command.arguments(address)
+        try:
+            self._process = await start_module("wirebroker", *arguments)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            logger.warning(
+                "the broker runs without its %s, which cannot be started: %s", name, reason
+            )
+            return
+        self._watch = asyncio.create_task(self._pass_on(self._process), name=name)
+
+    async def stop(self) -> None:
+        """Stop the service and wait for its end; kill it if it does not end in time."""
+        process, watch = self._process, self._watch
+        if process is None or watch is None:
+            return
+        self._process = None
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(self._command.stop_timeout_s):
+                await asyncio.shield(watch)
+        except TimeoutError:
+            logger.warning(
+                "the %s is killed: it did not end in %d s",
+                self._command.name,
+                self._command.stop_timeout_s,
+            )
+            process.kill()
+            await watch
+
+    async def _pass_on(self, process: asyncio.subprocess.Process) -> None:
+        """Print the service's ready line, and log its unexpected end."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            sys.stdout.write(line.decode("utf-8", "replace"))
+            sys.stdout.flush()
+        status = await process.wait()
+        if self._process is process:
+            logger.error(
+                "the %s ended with status %d; the broker continues without it",
+                self._command.name,
+                status,
+            )

@@ -1,0 +1,62 @@
+"""Why the broker refused records for good, until they are committed in another form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.delivery.model.dead_letter import without_content
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wirebroker.delivery.model.records import OutputRecord
+
+# How often a dead letter may be refused: as a whole, and without its content.
+_MOST_REFUSALS: Final = 2
+
+
+class RefusedDeadLetterError(Exception):
+    """A dead letter was refused, also without its content."""
+
+
+class Refusals:
+    """Reasons by cause (OutputRecord.cause): of records, and of their dead letters."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, str] = {}
+        self._letters: dict[str, list[str]] = {}
+
+    def note(self, reasons: Mapping[str, str], letters: Collection[str]) -> None:
+        """Add reasons; `letters` are the causes of those records that are dead letters."""
+        for cause, reason in reasons.items():
+            if cause in letters:
+                self._letters.setdefault(cause, []).append(reason)
+            else:
+                self._records[cause] = reason
+
+    def reason(self, cause: str) -> str | None:
+        """Return why a record was refused, or None."""
+        return self._records.get(cause)
+
+    def forget(self, causes: Collection[str]) -> None:
+        """Forget committed records."""
+        for reasons in (self._records, self._letters):
+            if reasons:
+                for cause in causes:
+                    reasons.pop(cause, None)
+
+    def acceptable(self, letter: OutputRecord) -> OutputRecord:
+        """Return a dead letter in a form that was not refused yet.
+
+        Raises:
+            RefusedDeadLetterError: There is none.
+        """
+        refusals = self._letters.get(letter.cause)
+        if not refusals:
+            return letter
+        if len(refusals) >= _MOST_REFUSALS:
+            raise RefusedDeadLetterError(
+                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
+                f" {refusals[-1]}"
+            )
+        return without_content(letter, refusals[-1])
