@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.support import java_programs, tools_go, tools_node
+from compat_tests.support import tools_go, tools_node
 from tests.support.brokers import java_start
 from tests.support.brokers.brokers import make_broker
 from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
-from tests.support.tools import tools
+from tests.support.tools import java_programs, tools
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
