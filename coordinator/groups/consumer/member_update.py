@@ -189,7 +189,7 @@ class MemberUpdate:
                 ErrorCode.INVALID_REQUEST,
                 f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
             )
-        is_sorted = len(topics) == len(sorted_names) and topics == updated.topic_names
+        is_sorted = len(topics) == len(sorted_names) and topics <= updated.topic_names
         self._metadata_hash = shard.topic_hashes.of_group(topics, sorted_names if is_sorted else ())
         # A classic group has epoch 0 until the end of its first rebalance; no member may.
         if is_raised or not group.epoch or self._metadata_hash != group.metadata_hash:

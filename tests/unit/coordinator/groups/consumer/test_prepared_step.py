@@ -11,8 +11,9 @@ from tests.support.coordinators.kit import image_of, one_broker, topic
 from wirebroker.coordinator.groups.consumer import member_update, prepared_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
     from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
 
@@ -57,7 +58,7 @@ def with_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each computation end with a step."""
     computed = prepared_step._computed
 
-    def interrupted(*arguments: Any) -> Iterator[None]:
+    def interrupted(*arguments: Any) -> Steps[PreparedStep]:
         step = yield from computed(*arguments)
         yield
         return step
@@ -121,11 +122,12 @@ def test_computation_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyP
 def test_members_settle_with_prepared_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[bool] = []
     are = prepared_step.StepInputs.are
-    monkeypatch.setattr(
-        prepared_step.StepInputs,
-        "are",
-        lambda self, other: used.append(are(self, other)) or used[-1],
-    )
+
+    def noted(inputs: prepared_step.StepInputs, other: prepared_step.StepInputs) -> bool:
+        used.append(are(inputs, other))
+        return used[-1]
+
+    monkeypatch.setattr(prepared_step.StepInputs, "are", noted)
     groups = ConsumerGroups(image=topics_image(), consumer_assignment_interval_ms=0)
     for member_id in ("a", "b", "c"):
         groups.enter(member_id, "t", "u")
@@ -144,14 +146,16 @@ def test_many_topics_are_taken_in_many_steps(monkeypatch: pytest.MonkeyPatch) ->
     counts: list[int] = []
     prepare = prepared_step.prepare
 
-    def counted(*arguments: Any) -> Iterator[None]:
-        work, count = prepare(*arguments), 0
+    def counted(*arguments: Any) -> Steps[PreparedStep | None]:
+        work: Any = prepare(*arguments)
+        count = 0
         while True:
             try:
                 next(work)
             except StopIteration as end:
                 counts.append(count)
-                return end.value
+                step: PreparedStep | None = end.value
+                return step
             count += 1
             yield
 
