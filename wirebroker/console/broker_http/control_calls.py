@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
 
 from wirebroker.client.errors import ClientError
@@ -117,11 +117,12 @@ async def run_control(cluster: ClusterSettings, command: str, arguments: Mapping
     if reply.status in _REFUSED:
         raise ClientError(f"{settings.test_url} refuses the token: set {TOKEN}")
     try:
-        result = parse_json(reply.body)
+        result: Any = parse_json(reply.body)
     except ValueError as error:
         raise _not_test_mode(cluster) from error
-    if reply.status == _INVALID and isinstance(result, dict) and "error" in result:
-        raise ClientError(str(result["error"]))
+    if reply.status == _INVALID and isinstance(result, dict):
+        fields = cast("dict[str, Any]", result)
+        raise ClientError(str(fields.get("error", "the broker refuses the command")))
     if reply.status != _OK:
         raise _not_test_mode(cluster)
     return result

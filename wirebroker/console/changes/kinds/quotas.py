@@ -93,7 +93,8 @@ def _text(number: float) -> str:
 
 async def _current(collector: Collector, entity: Entity) -> dict[str, float]:
     found = await list_quotas(collector.client, entity, is_strict=True)
-    return next((quotas.values for quotas in found if quotas.entity == entity), {})
+    nothing: dict[str, float] = {}
+    return next((quotas.values for quotas in found if quotas.entity == entity), nothing)
 
 
 def _scope(entity: Entity) -> tuple[str, ...]:
