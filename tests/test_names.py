@@ -117,7 +117,12 @@ def mentions() -> Counter[str]:
         counts.update(names_in(tree))
         # The assignment of a module's constant is a Name itself.
         counts.subtract(name for name, _ in definitions(tree) if is_constant(tree, name))
-    for path in (*(ROOT / "codecs").glob("*.[ch]"), *(ROOT / "wirebroker").rglob("*.c")):
+    templates = (ROOT / "wirebroker/console/templates").glob("*.html")
+    for path in (
+        *(ROOT / "codecs").glob("*.[ch]"),
+        *(ROOT / "wirebroker").rglob("*.c"),
+        *templates,
+    ):
         counts.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
     return counts
 

@@ -15,7 +15,7 @@ from struct import Struct, pack
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
-from wirebroker.base.clock import Steps, in_one_go
+from wirebroker.base.clock import Steps
 from wirebroker.codecs.primitives import read_uvarint, uvarint
 
 # The epochs in which a member got its partitions, by topic id and partition.
@@ -52,13 +52,8 @@ def _layout(count: int) -> Struct:
     return Struct(f">16sB{count}iBBBB{count}i")
 
 
-def encode_member_assignment(assignment: MemberAssignment) -> bytes:
-    """Encode a value with its version; partitions are sorted, topics if the mappings are."""
-    return in_one_go(encoded_in_steps(assignment))
-
-
 def encoded_in_steps(assignment: MemberAssignment) -> Steps[bytes]:
-    """Do the same in steps."""
+    """Encode a value with its version; partitions are sorted, topics if the mappings are."""
     epoch, previous_epoch, state, assigned, revoking = assignment
     parts = [_HEAD.pack(_VERSION, epoch, previous_epoch, state)]
     for partitions in (assigned, revoking):
