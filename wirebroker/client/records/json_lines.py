@@ -51,9 +51,10 @@ def record_of_line(line: bytes | str) -> BareRecord:
     Raises:
         ValueError: It has another form.
     """
-    row = parse_json(line)
-    if not isinstance(row, dict):
+    parsed = parse_json(line)
+    if not isinstance(parsed, dict):
         raise ValueError(f"it is not an object such as {_EXAMPLE}")  # noqa: TRY004
+    row: dict[str, Any] = parsed
     return (
         _bytes_of(row.get("key"), "key"),
         _bytes_of(row.get("value"), "value"),
@@ -77,8 +78,10 @@ def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
     if not isinstance(rows, list):
         raise ValueError(f"headers are a list such as [{_EXAMPLE}]")  # noqa: TRY004
     headers: list[tuple[str, bytes | None]] = []
-    for row in rows:
-        name = row.get("key") if isinstance(row, dict) else None
+    listed: list[Any] = rows
+    for item in listed:
+        row: dict[str, Any] = item if isinstance(item, dict) else {}
+        name = row.get("key")
         if not isinstance(name, str):
             raise ValueError(f"a header is an object such as {_EXAMPLE}")  # noqa: TRY004
         _encoded(name, "a header's key")
@@ -92,9 +95,11 @@ def _bytes_of(value: Any, noun: str) -> bytes | None:
         return None
     if isinstance(value, str):
         return _encoded(value, noun)
-    if isinstance(value, dict) and isinstance(value.get("base64"), str):
+    row: dict[str, Any] = value if isinstance(value, dict) else {}
+    encoded = row.get("base64")
+    if isinstance(encoded, str):
         try:
-            return base64.b64decode(value["base64"], validate=True)
+            return base64.b64decode(encoded, validate=True)
         except ValueError:
             raise ValueError(f"the base64 of {noun} is not valid") from None
     raise ValueError(f'{noun} is not text, null, or bytes as {{"base64": "…"}}')
