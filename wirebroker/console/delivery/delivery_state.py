@@ -30,7 +30,7 @@ class DeliveryService(NamedTuple):
     state: GroupInfo | None
 
 
-class DeadLetters(NamedTuple):
+class DeadLetterTopic(NamedTuple):
     """A topic of dead letters.
 
     Attributes:
@@ -52,10 +52,10 @@ def services_of(snapshot: ClusterSnapshot) -> list[DeliveryService]:
     ]
 
 
-def dead_letters_of_cluster(snapshot: ClusterSnapshot) -> list[DeadLetters]:
+def dead_letters_of_cluster(snapshot: ClusterSnapshot) -> list[DeadLetterTopic]:
     """Return the topics that are named like dead-letter topics."""
     return [
-        DeadLetters(topic, snapshot.groups.get(redrive_group(topic.name)))
+        DeadLetterTopic(topic, snapshot.groups.get(redrive_group(topic.name)))
         for topic in snapshot.topics.values()
         if is_dead_letter_topic(topic.name)
     ]
