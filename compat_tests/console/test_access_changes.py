@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compat_tests.security.listeners import Guarded
+    from wirebroker.client.configs.quotas import Entity
     from wirebroker.console.model.collector import Collector
 
 ALICE = "User:alice"
@@ -63,6 +64,16 @@ async def administered(guarded: tuple[Guarded, Path]) -> AsyncIterator[tuple[Col
         await create_topics(c.client, {topic: 2}, configs={})
         await snapshot_when(c, lambda s: topic in s.topics)
         yield c, topic
+
+
+async def until_quotas(c: Collector, entity: Entity, expected: list[EntityQuotas]) -> None:
+    """Wait until the broker has these quotas: it applies changes after the response."""
+    found: list[EntityQuotas] = []
+    async for _ in c.client.within(30.0).tries():
+        found = await list_quotas(c.client, entity, is_strict=True)
+        if found == expected:
+            return
+    assert found == expected
 
 
 async def operations_of_alice(guarded: tuple[Guarded, Path], topic: str) -> set[str]:
@@ -179,9 +190,9 @@ async def test_quotas_are_set_and_removed(guarded, entity, quota):
     async with administered(guarded) as (c, _):
         values = {kind: "<default>" if name is None else name for kind, name in entity.items()}
         await made(c, "set-quotas", **values, **{key: f"{v:.15g}" for key, v in quota.items()})
-        assert EntityQuotas(entity, quota) in await list_quotas(c.client, entity, is_strict=True)
+        await until_quotas(c, entity, [EntityQuotas(entity, quota)])
         await made(c, "remove-quotas", **values)
-        assert await list_quotas(c.client, entity, is_strict=True) == []
+        await until_quotas(c, entity, [])
 
 
 async def test_an_open_transaction_is_aborted(guarded):

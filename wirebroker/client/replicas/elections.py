@@ -37,7 +37,7 @@ class Elected(NamedTuple):
         return self.code not in {0, ErrorCode.ELECTION_NOT_NEEDED}
 
 
-class ElectablePartition(NamedTuple):
+class PartitionLeadership(NamedTuple):
     """A partition with its leader, -1 for none, and its replicas; the first is preferred."""
 
     place: TopicPartition
@@ -48,18 +48,18 @@ class ElectablePartition(NamedTuple):
 
 async def led_partitions(
     client: KafkaClient, topics: Sequence[str] | None = None
-) -> list[ElectablePartition]:
+) -> list[PartitionLeadership]:
     """Return the partitions of topics, also those without a leader; None for all topics.
 
     Raises:
         ClientError: A topic does not exist.
     """
-    partitions: list[ElectablePartition] = []
+    partitions: list[PartitionLeadership] = []
     for topic in (await client.metadata(topics)).topics:
         if topics is not None and not topic.partitions:
             raise ClientError(f"there is no topic {topic.name}", code=topic.error_code)
         partitions += [
-            ElectablePartition(
+            PartitionLeadership(
                 TopicPartition(topic.name, partition.partition_index),
                 partition.leader_id,
                 list(partition.replica_nodes),

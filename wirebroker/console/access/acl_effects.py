@@ -73,7 +73,7 @@ def effects_of(
     for rule in (*added, *removed):
         target = _Target(rule.principal, rule.host, rule.resource_type)
         matching = matching_names(rule, snapshot)[:MOST_NAMES]
-        # With no such resource yet, the pattern itself stands for future ones.
+        # With no such resource yet, the pattern itself names future ones.
         names.setdefault(target, {}).update(dict.fromkeys(matching or [rule.resource_name]))
     others = {_Target(EVERYBODY, WILDCARD, target.resource_type) for target in names} - {*names}
     concerned: dict[_Target, list[str]] = {

@@ -22,14 +22,14 @@ from wirebroker.console.changes.field_values import number_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wirebroker.client.replicas.elections import ElectablePartition
+    from wirebroker.client.replicas.elections import PartitionLeadership
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.model.collector import Collector
 
 _MOST_PARTITION: Final = (1 << 31) - 1
 
 
-async def _partitions(collector: Collector, values: Mapping[str, str]) -> list[ElectablePartition]:
+async def _partitions(collector: Collector, values: Mapping[str, str]) -> list[PartitionLeadership]:
     """Return the partitions of the fields `topic` and `partition`; without a topic, all."""
     topic = values["topic"]
     partition = number_of(values, "partition", 0, _MOST_PARTITION)
