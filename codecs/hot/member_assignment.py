@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from functools import cache
 from struct import Struct, pack
 from struct import error as struct_error
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.base.clock import Steps
 from wirebroker.codecs.primitives import read_uvarint, uvarint
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
 
 # The epochs in which a member got its partitions, by topic id and partition.
 _Partitions = Mapping[bytes, Mapping[int, int]]
