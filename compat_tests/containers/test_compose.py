@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import subprocess
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,7 +50,11 @@ def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
         def run(*arguments: str) -> str:
             return subprocess.run(
                 [*compose, "--project-name", project, "--file", path, *arguments],
-                env={**os.environ, "WIREBROKER_IMAGE": images["8.0.0"]},
+                env={
+                    **os.environ,
+                    "WIREBROKER_IMAGE": images["8.0.0"],
+                    "CONSOLE_PASSWORD": "a long password",
+                },
                 capture_output=True,
                 text=True,
                 check=True,
@@ -105,6 +111,16 @@ def test_single_node_keeps_its_data_across_restart(started):
     for script in ("kafka-topics", "/opt/kafka/bin/kafka-topics.sh"):
         arguments = [script, "--bootstrap-server", "kafka:19092", "--list"]
         assert "orders" in run("exec", "-T", "kafka", *arguments).splitlines()
+
+
+def test_a_console_shows_the_broker_beside_it(started):
+    run = started("console.yaml")
+    produced("localhost:9092", "orders", b"a book")
+    listed = run("exec", "-T", "console", "wirebroker", "topic", "list", "-b", "kafka:19092")
+    assert "orders" in listed
+    context = ssl._create_unverified_context()
+    with urllib.request.urlopen("https://localhost:8989/", context=context) as response:
+        assert b'name="password"' in response.read()
 
 
 def test_three_nodes_tolerate_the_loss_of_any_one(started):
