@@ -46,7 +46,7 @@ def check_console(config: Config, options: ConsoleOptions) -> None:
     if not has_login and first.protocol != _PLAINTEXT:
         raise ConfigError(
             f"--console needs --console-profile NAME or --console-config FILE: listener"
-            f" {first.name} requires TLS or a login, whose settings they contain (docs/console.md)"
+            f" {first.name} requires TLS or a login; they have its settings (docs/console.md)"
         )
 
 

@@ -62,7 +62,7 @@ ROWS: Final = (
         "host",
         "text",
         "HOST",
-        "Address to listen on; others than loopback need --users and TLS. [default: 127.0.0.1]",
+        "Address to listen on; only loopback works without --users and TLS. [default: 127.0.0.1]",
     ),
     SettingRow(
         "port",
@@ -84,7 +84,7 @@ ROWS: Final = (
         "is_behind_proxy",
         "yes-no",
         "",
-        "A proxy on this network adds TLS and sets X-Forwarded-For.",
+        "A reverse proxy adds TLS and the client's address (X-Forwarded-For).",
     ),
     SettingRow(
         "allowed-host",
@@ -107,7 +107,7 @@ ROWS: Final = (
         "FILE",
         "Serve the HTTP interface for the tokens of this file (wirebroker console-token).",
     ),
-    SettingRow("read-only", "is_read_only", "yes-no", "", "Offer no changes."),
+    SettingRow("read-only", "is_read_only", "yes-no", "", "Allow no changes, whatever the role."),
     SettingRow(
         "audit-log",
         "audit_log",
@@ -192,7 +192,7 @@ def _check(settings: WebSettings) -> None:
     if settings.tls_cert is not None and settings.is_behind_proxy:
         raise WebSettingError("--behind-proxy cannot be used with --tls-cert: the proxy adds TLS")
     if len(settings.allowed_hosts) > _MOST_NAMES:
-        raise WebSettingError(f"there are more than {_MOST_NAMES} of --allowed-host")
+        raise WebSettingError(f"--allowed-host is given more than {_MOST_NAMES} times")
     if address.is_loopback:
         return
     if settings.users is None:

@@ -111,7 +111,7 @@ def _assignment(body: Any) -> MemberAssignment:
 def _replay_subscription(
     shard: ServingShard, group: ConsumerGroup, member_id: str, body: ConsumerMember | None
 ) -> None:
-    """Take over what the member of a record joined with, and nothing else of it."""
+    """Copy the subscription and identity of the member in a record, nothing else."""
     del shard
     if body is None:
         # Its timers stay: a static member that returns may have the same id as before.

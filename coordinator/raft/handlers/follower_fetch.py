@@ -57,7 +57,7 @@ def _truncate(core: ReplicaCore, diverging: LogPoint) -> bool:
     committed = max(core.high_watermark or 0, core.log.start_offset)
     if end_offset < committed:
         core.violation(
-            f"the leader's log ends at {diverging} before offset {committed}, committed",
+            f"the leader's log ends at {diverging}, before the committed offset {committed}",
             lacks_commits=True,
         )
         return False

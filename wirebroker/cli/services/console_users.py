@@ -29,7 +29,7 @@ def _file_flag(flag: str) -> Callable[[_Command], _Command]:
         type=FilePath(),
         required=True,
         metavar="FILE",
-        help=f"The file of `wirebroker console {flag}`; a missing one is created.",
+        help=f"The file of `wirebroker console {flag}`.",
     )
 
 
@@ -38,7 +38,7 @@ _ROLES = click.option(
     "roles",
     multiple=True,
     metavar="ROLE[@CLUSTER]",
-    help="reader, operator or admin; of all clusters, or of one (repeatable).",
+    help="reader, operator or admin; for all clusters, or for one (repeatable).",
 )
 
 
@@ -47,7 +47,7 @@ def console_user() -> None:
     """Manage the users of `wirebroker console`.
 
     Passwords come from a prompt or standard input, because other users can see arguments. A running
-    console reads the file again.
+    console reads a changed file again.
     """
 
 
@@ -65,7 +65,7 @@ def set_user(*, name: str, file: Path, roles: tuple[str, ...], keep_password: bo
     grants = _grants(roles, existing)
     if keep_password:
         if existing is None:
-            raise click.UsageError(f"there is no user {name} whose password could be kept")
+            raise click.UsageError(f"there is no user {name}: omit --keep-password")
         secret = existing.secret
     else:
         secret = _hash(_password(name))
@@ -93,7 +93,7 @@ def delete_user(*, name: str, file: Path) -> int:
 def console_token() -> None:
     """Manage the tokens of programs that use the HTTP interface of `wirebroker console`.
 
-    A running console reads the file again.
+    A running console reads a changed file again.
     """
 
 

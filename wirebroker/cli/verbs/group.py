@@ -258,7 +258,7 @@ def seek(
 def remove_members_(
     *, name: str, members: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]
 ) -> int:
-    """Remove members of a group; without --yes only list them. Running ones join again."""
+    """Remove members of a group; without --yes only list them. Running members join again."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         chosen = await removable_members(client, name, members)

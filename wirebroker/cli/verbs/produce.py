@@ -91,7 +91,7 @@ def produce(
     if key_separator == b"":
         raise click.UsageError("--key-separator must not be empty")
     if as_json and (key is not None or key_separator is not None or headers):
-        raise click.UsageError("--json has keys and headers in its lines: give no flags for them")
+        raise click.UsageError("--json reads keys and headers from the lines: omit their flags")
     lines_as_records: _JsonLines | _Shape = (
         _JsonLines() if as_json else _Shape(key, key_separator, pairs(headers, "--header"))
     )

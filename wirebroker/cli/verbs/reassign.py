@@ -242,7 +242,7 @@ def throttle_(*, bytes_per_s: int, **flags: Unpack[ClusterFlags]) -> int:
 def unthrottle_(*, topics: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Remove the limit of moves from all brokers.
 
-    Topics also have lists of limited replicas: they are removed from the given topics, or those
+    This also removes the lists of throttled replicas from the given topics, by default from those
     with moves in progress.
     """
 

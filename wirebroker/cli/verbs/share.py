@@ -169,7 +169,7 @@ def seek(
     async def work(client: KafkaClient, out: Output) -> None:
         plan = await planned_moves(client, name, target, choices, new_kind=SHARE)
         if plan.kind != SHARE:
-            raise ClientError(f"{name} is no share group: use `wirebroker group seek`")
+            raise ClientError(f"{name} is not a share group: use `wirebroker group seek`")
         await show_moves(client, out, plan, yes=yes, offset="start")
 
     return run_verb(flags, work)

@@ -58,7 +58,7 @@ async def removable_members(
     if newer:
         raise ClientError(
             f"{_FAILURE.format(group)}: {newer[0].member_id} uses the consumer protocol, which has"
-            " no request for that; stop it instead"
+            " no request to remove members; stop it instead"
         )
     return chosen
 

@@ -82,7 +82,9 @@ async def planned_moves(
     # Before Kafka 3.8 groups have no kind.
     kind = new_kind if listed is None else listed.kind or CONSUMER
     if kind == SHARE and target.shift is not None:
-        raise ClientError(f"{group} is a share group: its offsets cannot be moved by a number")
+        raise ClientError(
+            f"{group} is a share group: its offsets cannot be moved by a number of records"
+        )
     committed = await _offsets_of(client, group, kind)
     places = await _places(client, group, kind, committed, choices)
     if target.shift is not None:

@@ -1,4 +1,4 @@
-"""The oldest records of a topic, deleted: what a request would delete, and the request."""
+"""Deletion of the oldest records of a topic: what a request would delete, and the request."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ async def alter_configs(
 
 
 def check_names(kind: int, names: Iterable[str], configs: Iterable[ConfigEntry]) -> None:
-    """Check that a resource with these configs has configs of these names.
+    """Check that each name is one of `configs`, the configs of a resource of this kind.
 
     Brokers accept unknown names, for plugins.
 

@@ -62,7 +62,7 @@ class CopyPlan(NamedTuple):
     Attributes:
         keeps_partitions: Whether a record goes to the partition with the same number; else the key
             chooses, as in Java's producer.
-        most: The copy ends after so many records.
+        most: The copy ends after this many records.
     """
 
     source: str

@@ -119,13 +119,13 @@ ROWS: Final = (
     integer(
         "controller.quorum.request.timeout.ms",
         2_000,
-        "How long a controller or broker waits for the response of a controller of the quorum.",
+        "How long a controller or broker waits for a response from a controller of the quorum.",
         1,
     ),
     integer(
         "controller.quorum.retry.backoff.ms",
         20,
-        "Pause before a controller or broker repeats a failed request of the quorum.",
+        "Pause before a controller or broker repeats a failed request to the quorum.",
         0,
     ),
     integer(

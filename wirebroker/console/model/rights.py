@@ -26,7 +26,7 @@ CLUSTER_RIGHTS: Final = {
 
 
 async def missing_rights_of(client: KafkaClient) -> list[str]:
-    """Return such as `Create, for creating topics`.
+    """Return the rights that are missing, such as `Create, for creating topics`.
 
     Brokers before Kafka 2.8 do not report rights; then none are missing.
     """

@@ -90,7 +90,7 @@ async def change_apply(request: Request) -> Response:
     plan = _plan(request, kind, plan_id)
     if plan is None:
         raise HTTPException(
-            409, "This plan has expired or was carried out. Open the form again to make a new one."
+            409, "This plan has expired or was applied. Open the form again to make a new one."
         )
     console_of(request).plans.drop(plan_id)
     try:

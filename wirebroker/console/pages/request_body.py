@@ -74,7 +74,7 @@ async def _body(request: Request, media_type: str, most_bytes: int) -> bytes:
     except TimeoutError:
         raise HTTPException(408, f"The request took longer than {_PATIENCE_S:g} s.") from None
     except ClientDisconnect:
-        raise HTTPException(400, "The request has no end.") from None
+        raise HTTPException(400, "The request is incomplete.") from None
 
 
 async def _read(request: Request, most_bytes: int) -> bytes:

@@ -77,7 +77,7 @@ def _refusal_by_site(
 ) -> tuple[int, str] | None:
     origin = headers.get("origin")
     if origin is not None and origin != f"{site.scheme}://{headers['host']}":
-        return 403, "Requests of other sites' pages are refused (Origin)."
+        return 403, "Requests from pages of other sites are refused (Origin)."
     fetch_site = headers.get("sec-fetch-site")
     is_link_to_page = (
         scope["method"] in _READING
@@ -86,7 +86,7 @@ def _refusal_by_site(
         and headers.get("sec-fetch-dest", "document") == "document"
     )
     if (fetch_site or "none") not in _OWN_SITES and not is_link_to_page:
-        return 403, "Requests of other sites' pages are refused (Sec-Fetch-Site)."
+        return 403, "Requests from pages of other sites are refused (Sec-Fetch-Site)."
     is_of_browser = not scope["path"].startswith(API_PATH)
     if scope["method"] not in _READING and is_of_browser and not (origin or fetch_site):
         return 403, "A form's request must have the header Origin or Sec-Fetch-Site."

@@ -101,7 +101,7 @@ class Redrive:
         clock: Clock,
         wait: Callable[[float], object],
     ) -> None:
-        """Store what to do.
+        """Store the arguments.
 
         `wait` pauses for seconds, for the rate limit; it is called after each batch, and may raise
         to stop.

@@ -1,4 +1,4 @@
-"""Questions to a controller about the active one.
+"""Requests that ask a controller for the active one.
 
 DescribeCluster version 1 (KIP-919) returns all controllers, but controllers require Alter on the
 cluster for it, as in Kafka. Nodes of the cluster may have ClusterAction only: they fetch the

@@ -72,7 +72,7 @@ async def find_cluster(
 ) -> tuple[str, str]:
     """Return the cluster's id and the local address of the connection to its controller.
 
-    `known_id` is the id to use if the controllers do not tell it.
+    `known_id` is the id to use if the controllers do not return it.
 
     Raises:
         StartError: No controller has responded in time, or the id is unknown.

@@ -133,7 +133,7 @@ class MetadataObserver:
     async def open(self, log_directory: str, cluster_id: str, key: ReplicaKey) -> None:
         """Load the log of a log directory and begin to fetch.
 
-        `key` is this node and the id of the directory. A mere reader has the node id -1.
+        `key` is this node and the id of the directory. A process that only reads has node id -1.
 
         Raises:
             StartError: The log cannot be read.
@@ -186,9 +186,9 @@ class MetadataObserver:
         self._watch.start()
 
     async def until_caught_up(self, timeout_s: float) -> bool:
-        """Wait until it has applied what the leader has reported as committed.
+        """Wait until it has applied all records that the leader reported as committed.
 
-        Return whether that is so; if not, `failure` is set or the time has passed.
+        Return whether it has; if not, `failure` is set or the time has passed.
         """
         catching_up = asyncio.create_task(self.node.until_caught_up())
         failing = asyncio.create_task(self._failed.wait())

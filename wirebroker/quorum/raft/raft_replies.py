@@ -66,7 +66,7 @@ class RaftReplies:
         return reply
 
     def expect_own(self) -> OwnQuestion:
-        """Note a question of this node itself; return its token."""
+        """Record a request of this node itself; return its token."""
         question = OwnQuestion(asyncio.get_running_loop().create_future())
         self._waiting.add(question)
         return question

@@ -109,7 +109,7 @@ class RaftSteps:
             self._take(event)
 
     def perform(self, step: RaftStep) -> None:
-        """Perform the actions of a step that was begun while nothing is being written."""
+        """Perform the actions of a step of the machine; `quorum-state` is not being written."""
         assert self._writing is None, step
         self._meters.note_state(self._replica.core.state, self.now_ms())
         actions = step.actions

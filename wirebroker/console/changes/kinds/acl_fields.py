@@ -31,9 +31,9 @@ PATTERN: Final = Field(
     "pattern_type",
     "Names",
     FieldKind.CHOICE,
-    help="Whether names are whole names (* for all), or beginnings of names.",
+    help="Whether the name is a whole name (* for all) or a prefix.",
     default="literal",
-    choices=(("literal", "exactly this name"), ("prefixed", "all names that begin so")),
+    choices=(("literal", "exactly this name"), ("prefixed", "all names that begin with it")),
 )
 TOPIC: Final = Field("topic", "Topic", help="A name, or * for all topics.")
 RULE_FIELDS: Final = (
@@ -42,7 +42,7 @@ RULE_FIELDS: Final = (
         "permission",
         "Permission",
         FieldKind.CHOICE,
-        help="A deny wins over all ACLs that allow.",
+        help="A deny takes precedence over all ACLs that allow.",
         default="allow",
         choices=(("allow", "allow"), ("deny", "deny")),
     ),
@@ -50,7 +50,7 @@ RULE_FIELDS: Final = (
         "operation",
         "Operation",
         FieldKind.CHOICE,
-        help="Read, write, delete and alter include describe; alter_configs describe_configs.",
+        help="read, write, delete, alter imply describe; alter_configs implies describe_configs.",
         default="read",
         choices=tuple((word, word) for word in OPERATIONS if word != ANY),
     ),

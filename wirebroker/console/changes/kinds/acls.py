@@ -65,7 +65,7 @@ async def _additions(
     warnings = list(effects.warnings)
     if not effects.gains and not effects.losses:
         warnings.append(
-            "no user gains or loses anything now: other ACLs, or super.users, decide already"
+            "no user gains or loses anything now: other ACLs or super.users already decide"
         )
     warnings += _missing_topics(new, collector.snapshot)
 

@@ -159,7 +159,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
             _optional(
                 "keep_partitions",
                 "Keep partitions",
-                "Else the key chooses the partition, as in Java's producer.",
+                "Otherwise the key determines the partition, as in Java's producer.",
                 FieldKind.YES_NO,
             ),
         ),

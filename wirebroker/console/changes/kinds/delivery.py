@@ -80,7 +80,7 @@ async def _command(
             entry=entry,
             partition=row.partition if row is not None else None,
         )
-        return f"{name}: sent to the service, which carries it out if the record still waits"
+        return f"{name}: sent to the service; it takes effect if the record is still pending"
 
     lines = [f"record {name}: {effect}"]
     if row is not None:
@@ -211,7 +211,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ),
     ChangeKind(
         "deliver-now",
-        "Deliver a pending record at once",
+        "Deliver a pending record now",
         ConsoleRole.OPERATOR,
         _PENDING_FIELDS,
         "group",

@@ -40,7 +40,7 @@ _TARGETS: Final = (
     (_END, "The end"),
     (_TIME, "A time, or a duration ago"),
     (_OFFSET, "An offset"),
-    (_SHIFT, "So many records later, or earlier with a minus"),
+    (_SHIFT, "A number of records later, or earlier (negative)"),
 )
 _MOST_SHIFT: Final = (1 << 62) - 1
 
@@ -75,7 +75,7 @@ async def _reset(collector: Collector, values: Mapping[str, str]) -> PreparedCha
 
 
 def _target(values: Mapping[str, str], now_ms: int) -> OffsetTarget:
-    """Return where to.
+    """Return the target of the move.
 
     Raises:
         ChangeError: The value is missing, has another form, or is not needed.
@@ -131,7 +131,7 @@ def _line(move: OffsetMove) -> str:
         return f"{move.place}: no offset → {number(move.goal)}"
     step = move.goal - move.committed
     direction = "later" if step > 0 else "earlier"
-    change = f"{counted(abs(step), 'record')} {direction}" if step else "as it is"
+    change = f"{counted(abs(step), 'record')} {direction}" if step else "unchanged"
     return f"{move.place}: {number(move.committed)} → {number(move.goal)} ({change})"
 
 

@@ -47,7 +47,7 @@ _THROTTLE: Final = Field(
     "throttle",
     "Throttle",
     FieldKind.NUMBER,
-    help="Bytes per second between two brokers; empty: none, or as it is.",
+    help="Bytes per second between two brokers; empty: no change.",
     is_required=False,
 )
 
@@ -143,7 +143,7 @@ async def _spread(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     count = number_of(values, "replication_factor", 1, _MOST_REPLICAS)
     plan = await spread_replicas(collector.client, [topic], brokers, count=count)
     if not plan.moves:
-        raise ChangeError(f"topic {topic} is spread like that already")
+        raise ChangeError(f"topic {topic} is already spread like this")
     bytes_per_s = number_of(values, "throttle", 1, _MOST_RATE)
     where = "all brokers" if brokers is None else f"brokers {_listed(brokers)}"
     summary = f"Move {counted(len(plan.moves), 'partition')} of {topic} to spread it over {where}"
@@ -249,7 +249,7 @@ async def _unthrottle(collector: Collector, values: Mapping[str, str]) -> Prepar
         tuple(lines),
         verb_line(collector.settings, "reassign unthrottle", (), [topic] if topic else []),
         apply,
-        ("moves in progress go on at full speed",) if rows else (),
+        ("moves in progress continue at full speed",) if rows else (),
     )
 
 
@@ -289,7 +289,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         (
             _TOPIC,
             Field(
-                "brokers", "Brokers", help="Such as 1,2,3; empty: all that run.", is_required=False
+                "brokers", "Brokers", help="Such as 1,2,3; empty: all running.", is_required=False
             ),
             Field(
                 "replication_factor",
@@ -331,7 +331,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
             Field(
                 "topic",
                 "Topic",
-                help="Whose list of throttled replicas is removed; empty: topics that are moved.",
+                help="Its list of throttled replicas is removed; empty: all topics being moved.",
                 is_required=False,
             ),
         ),

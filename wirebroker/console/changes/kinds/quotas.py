@@ -147,7 +147,7 @@ async def _remove(collector: Collector, values: Mapping[str, str]) -> PreparedCh
         f"Remove {counted(len(removed), 'quota')} of {entity_text(entity)}",
         (
             *(f"{name}: {_text(current[name])} → not set" for name in removed),
-            "the next more general quota applies, if there is one",
+            "a more general quota then applies, if there is one",
         ),
         verb_line(collector.settings, "quota unset", _flags(entity), removed),
         apply,

@@ -40,7 +40,7 @@ _FAULT_KINDS: Final = (
     ("throttle", "throttle the client"),
     ("blackhole", "never respond"),
     ("fail_fsync", "fail when files are synced"),
-    ("disk_full", "fail as a full disk"),
+    ("disk_full", "fail as if the disk were full"),
 )
 _OF_TIME: Final = frozenset({"delay", "throttle"})
 _OF_DISK: Final = frozenset({"fail_fsync", "disk_full"})
@@ -107,7 +107,7 @@ async def _run(collector: Collector, values: Mapping[str, str]) -> PreparedChang
     return await _move(
         collector,
         {"freeze": stops},
-        "Stop the broker's clock" if stops else "Let the broker's clock run",
+        "Stop the broker's clock" if stops else "Start the broker's clock",
         "running → stopped" if stops else "stopped → running",
     )
 
@@ -219,7 +219,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ),
     _kind(
         "run-clock",
-        "Stop the clock or let it run",
+        "Stop or start the clock",
         (
             Field(
                 "state",

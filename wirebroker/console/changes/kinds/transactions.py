@@ -74,7 +74,7 @@ async def _lost(
 def _fenced(transaction: DescribedTransaction) -> str:
     return (
         f"producer {transaction.producer_id} with epoch {transaction.producer_epoch} is fenced:"
-        " its client gets an error, and has to start again"
+        " its client gets an error and must be restarted"
     )
 
 
@@ -150,7 +150,7 @@ async def _abort_hanging(collector: Collector, values: Mapping[str, str]) -> Pre
         (
             f"records of producer {producer.producer_id} with epoch {producer.producer_epoch} from"
             f" offset {start_offset} on are discarded",
-            "consumers with isolation.level=read_committed read on",
+            "consumers with isolation.level=read_committed continue",
         ),
         kafka_line(
             collector.settings,

@@ -21,7 +21,7 @@ _UNSTRIPPED: Final = frozenset({FieldKind.LONG_TEXT, FieldKind.PASSWORD})
 
 
 def values_of_form(kind: ChangeKind, form: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of a sent form, not checked; a missing YES_NO is a box without a check."""
+    """Return the values of a sent form, not checked; a missing YES_NO is an unchecked box."""
     values: dict[str, str] = {}
     for field in kind.fields:
         text = form.get(field.name, "")

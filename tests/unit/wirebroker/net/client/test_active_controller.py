@@ -77,7 +77,7 @@ class Quorum:
         return serve
 
     def refuse_descriptions(self):
-        """As to a node with ClusterAction only, which may fetch."""
+        """Refuse DescribeCluster, but not Fetch: the node has only ClusterAction."""
         for address in CONTROLLERS:
             answers = self.peers[address].answers
             answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
