@@ -75,7 +75,9 @@ def login_site(
 
 @pytest.fixture
 def login_screen(browser: Browser, login_site: LoginSite, broker_kind: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, ignore_https_errors=True)
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, ignore_https_errors=True, reduced_motion="reduce"
+    )
     context.set_default_timeout(_TIMEOUT_MS)
     screen = Screen(context.new_page(), login_site.address, SCREENSHOTS / broker_kind)
     yield screen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from tests.support.brokers.servers import ThreadedServer, config_of, memory_directory
@@ -10,6 +11,7 @@ from tests.support.protocol.raw_client import BlockingClient, answer_of, request
 from tests.support.protocol.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
 from tests.support.protocol.transactional_producer import TransactionalProducer
 from tests.support.tools.waiting import eventually
+from wirebroker.broker.late_modules import LATE_MODULES
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ class FurnishedBroker:
 @contextlib.contextmanager
 def furnished_broker(directory: Path, *, partitions: int) -> Iterator[FurnishedBroker]:
     """Run a broker; its topic's partitions are all in the group and the transaction."""
+    # As a broker that has run for seconds: their import is no part of a request's work.
+    for module in LATE_MODULES:
+        importlib.import_module(module)
     with (
         memory_directory(directory) as data,
         ThreadedServer(config_of(data, settings=_SETTINGS)) as server,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.codecs.json_text import parse_json
 
@@ -54,7 +54,7 @@ def record_of_line(line: bytes | str) -> BareRecord:
     parsed = parse_json(line)
     if not isinstance(parsed, dict):
         raise ValueError(f"it is not an object such as {_EXAMPLE}")  # noqa: TRY004
-    row: dict[str, Any] = parsed
+    row = cast("dict[str, Any]", parsed)
     return (
         _bytes_of(row.get("key"), "key"),
         _bytes_of(row.get("value"), "value"),
@@ -78,9 +78,8 @@ def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
     if not isinstance(rows, list):
         raise ValueError(f"headers are a list such as [{_EXAMPLE}]")  # noqa: TRY004
     headers: list[tuple[str, bytes | None]] = []
-    listed: list[Any] = rows
-    for item in listed:
-        row: dict[str, Any] = item if isinstance(item, dict) else {}
+    for item in cast("list[Any]", rows):
+        row = _object(item)
         name = row.get("key")
         if not isinstance(name, str):
             raise ValueError(f"a header is an object such as {_EXAMPLE}")  # noqa: TRY004
@@ -89,14 +88,17 @@ def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
     return headers
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def _bytes_of(value: Any, noun: str) -> bytes | None:
     """Return the bytes of text, `{"base64": "…"}` or None."""
     if value is None:
         return None
     if isinstance(value, str):
         return _encoded(value, noun)
-    row: dict[str, Any] = value if isinstance(value, dict) else {}
-    encoded = row.get("base64")
+    encoded = _object(value).get("base64")
     if isinstance(encoded, str):
         try:
             return base64.b64decode(encoded, validate=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -110,4 +110,4 @@ def _json_object(body: bytes) -> dict[str, Any]:
     parsed = parse_json(body)
     if not isinstance(parsed, dict):
         raise ValueError("the body must be a JSON object")  # noqa: TRY004 - the client's mistake
-    return parsed
+    return cast("dict[str, Any]", parsed)

@@ -12,7 +12,7 @@ from wirebroker.cli.main import run
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], "cannot listen on 0.0.0.0: the console has no login yet"),
+        (["--host", "0.0.0.0"], "--host 0.0.0.0 needs --users FILE"),
         (["--cluster", "nonsense"], "nonsense"),
         (["--cluster", "a=b:1", "--cluster", "a=c:1"], "two clusters have the name a"),
         (["--config", "/none/clusters"], "/none/clusters"),
