@@ -67,9 +67,7 @@ def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         description = await describe_transaction(client, transactional_id)
-        open_ms = None
-        if description.started_ms is not None:
-            open_ms = max(0, SystemClock().now_ms() - description.started_ms)
+        open_ms = description.open_ms(SystemClock().now_ms())
         data = {**description._asdict(), "open_ms": open_ms}
         head = f"{out.title(description.transactional_id)} {description.state}"
         producer = f"producer {description.producer_id}, epoch {description.producer_epoch}"

@@ -23,7 +23,11 @@ from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError, check
 from wirebroker.client.groups.groups import describe_group, list_groups, progress_of
 from wirebroker.client.replicas.reassignments import list_reassignments
-from wirebroker.client.transactions.transactions import describe_transaction, list_transactions
+from wirebroker.client.transactions.transactions import (
+    ONGOING,
+    describe_transaction,
+    list_transactions,
+)
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -298,12 +302,10 @@ def _missing_voters(quorum: DescribedQuorum) -> list[Symptom]:
 
 async def _transactions(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
     symptoms: list[Symptom] = []
-    for transaction in await list_transactions(client, states=["Ongoing"]):
+    for transaction in await list_transactions(client, states=[ONGOING]):
         described = await describe_transaction(client, transaction.transactional_id)
-        if described.started_ms is None:
-            continue
-        open_ms = client.clock.now_ms() - described.started_ms
-        if open_ms > described.timeout_ms + limits.skew_ms:
+        open_ms = described.open_ms(client.clock.now_ms())
+        if open_ms is not None and open_ms > described.timeout_ms + limits.skew_ms:
             problem = (
                 f"transaction {transaction.transactional_id} has been open for"
                 f" {open_ms / 1000:.0f} s"

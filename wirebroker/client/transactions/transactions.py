@@ -19,6 +19,8 @@ _LAST_INIT_VERSION: Final = 4
 # FindCoordinator's key_type, and its last version for one key.
 _TRANSACTION: Final = 1
 _LAST_OF_ONE_KEY: Final = 3
+# The state of an open transaction: its end was not requested yet.
+ONGOING: Final = "Ongoing"
 # First versions of ListTransactions (KIP-994, KIP-1152).
 _FIRST_WITH_DURATION: Final = 1
 _FIRST_WITH_PATTERN: Final = 2
@@ -38,7 +40,7 @@ class DescribedTransaction(NamedTuple):
 
     Attributes:
         timeout_ms: After which the coordinator aborts it.
-        started_ms: None if no transaction is open.
+        started_ms: Of the last transaction, also after its end; None without one.
         partitions: Such as `topic-0`.
     """
 
@@ -50,6 +52,17 @@ class DescribedTransaction(NamedTuple):
     timeout_ms: int
     started_ms: int | None
     partitions: list[str]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open: it can be aborted, and its timeout applies."""
+        return self.state == ONGOING
+
+    def open_ms(self, now_ms: int) -> int | None:
+        """Return for how long a transaction has been open; None if none is."""
+        if not self.is_open or self.started_ms is None:
+            return None
+        return max(0, now_ms - self.started_ms)
 
 
 async def list_transactions(

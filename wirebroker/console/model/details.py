@@ -18,7 +18,11 @@ from wirebroker.client.security.users import list_users
 from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.client.transactions.hanging import hanging_producers
 from wirebroker.client.transactions.producer_states import producers_of
-from wirebroker.client.transactions.transactions import describe_transactions, list_transactions
+from wirebroker.client.transactions.transactions import (
+    ONGOING,
+    describe_transactions,
+    list_transactions,
+)
 from wirebroker.console.model.group_info import EndOffsets
 from wirebroker.console.model.group_polls import refresh_group
 from wirebroker.console.model.rights import missing_rights_of
@@ -201,7 +205,7 @@ async def transactions(collector: Collector) -> list[TransactionDetail]:
     async def read() -> list[TransactionDetail]:
         client = collector.client
         listed = await collector.cluster.timed(list_transactions(client))
-        listed.sort(key=lambda row: row.state != "Ongoing")
+        listed.sort(key=lambda row: row.state != ONGOING)
         by_coordinator: dict[int, list[ListedTransaction]] = {}
         for row in listed[:_MOST_TRANSACTIONS]:
             by_coordinator.setdefault(row.coordinator_id, []).append(row)
@@ -220,7 +224,7 @@ async def transactions(collector: Collector) -> list[TransactionDetail]:
 
 def _transaction(row: DescribedTransaction, now_ms: int) -> TransactionDetail:
     hangs = is_hanging(row, now_ms)
-    open_s = (now_ms - (row.started_ms or now_ms)) / 1000
+    open_s = (row.open_ms(now_ms) or 0) / 1000
     why = (
         f"it has been open for {open_s:.0f} s, longer than its timeout of"
         f" {row.timeout_ms / 1000:g} s: its coordinator should have aborted it"
@@ -232,7 +236,7 @@ def _transaction(row: DescribedTransaction, now_ms: int) -> TransactionDetail:
         row.producer_id,
         row.producer_epoch,
         row.timeout_ms,
-        row.started_ms,
+        row.started_ms if row.is_open else None,
         tuple(row.partitions),
         hangs,
         why if hangs else None,

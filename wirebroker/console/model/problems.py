@@ -167,7 +167,7 @@ def _quorum(snapshot: ClusterSnapshot) -> Iterator[ClusterProblem]:
 
 def _transactions(state: ClusterState, now_ms: int) -> Iterator[ClusterProblem]:
     for transaction in state.transactions[:_MOST_GROUPS]:
-        open_s = (now_ms - (transaction.started_ms or now_ms)) / 1000
+        open_s = (transaction.open_ms(now_ms) or 0) / 1000
         yield ClusterProblem(
             _ERROR,
             "transaction",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.client.transactions.transactions import describe_transactions, list_transactions
+from wirebroker.client.transactions.transactions import (
+    ONGOING,
+    describe_transactions,
+    list_transactions,
+)
 
 if TYPE_CHECKING:
     from wirebroker.client.transactions.transactions import DescribedTransaction
     from wirebroker.console.model.polled_cluster import PolledCluster
 
-_ONGOING: Final = ("Ongoing",)
 # Transactions of a request, and of a poll.
 _CHUNK: Final = 50
 _MOST: Final = 1000
@@ -21,7 +24,7 @@ _GRACE_MS: Final = 15_000
 
 async def poll_transactions(cluster: PolledCluster) -> None:
     """Read the transactions that are open for longer than their timeout."""
-    listed = await cluster.timed(list_transactions(cluster.client, states=_ONGOING))
+    listed = await cluster.timed(list_transactions(cluster.client, states=(ONGOING,)))
     by_coordinator: dict[int, list[str]] = defaultdict(list)
     for transaction in listed[:_MOST]:
         by_coordinator[transaction.coordinator_id].append(transaction.transactional_id)
@@ -46,5 +49,5 @@ async def poll_transactions(cluster: PolledCluster) -> None:
 
 def is_hanging(transaction: DescribedTransaction, now_ms: int) -> bool:
     """Return whether its coordinator should have aborted a transaction."""
-    started_ms = transaction.started_ms
-    return started_ms is not None and now_ms - started_ms > transaction.timeout_ms + _GRACE_MS
+    open_ms = transaction.open_ms(now_ms)
+    return open_ms is not None and open_ms > transaction.timeout_ms + _GRACE_MS

@@ -81,8 +81,8 @@ def _fenced(transaction: DescribedTransaction) -> str:
 async def _abort(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     name = values["transactional_id"]
     transaction = await describe_transaction(collector.client, name)
-    if transaction.started_ms is None:
-        raise ChangeError(f"{name} has no open transaction (state {transaction.state})")
+    if not transaction.is_open:
+        raise ChangeError(f"{name} has no open transaction: it is {transaction.state}")
     lines, notes = await _lost(collector.client, transaction)
 
     async def apply() -> str:
@@ -104,7 +104,7 @@ async def _fence(collector: Collector, values: Mapping[str, str]) -> PreparedCha
     transaction = await describe_transaction(collector.client, name)
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
-    if transaction.started_ms is not None:
+    if transaction.is_open:
         lines, notes = await _lost(collector.client, transaction)
 
     async def apply() -> str:
@@ -117,7 +117,7 @@ async def _fence(collector: Collector, values: Mapping[str, str]) -> PreparedCha
         (*lines, _fenced(transaction)),
         kafka_line(collector.settings, "kafka-transactions", flags),
         apply,
-        ("its open transaction is aborted",) if transaction.started_ms is not None else (),
+        ("its open transaction is aborted",) if transaction.is_open else (),
         notes=tuple(notes),
     )
 

@@ -17,13 +17,15 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.transactions.hanging import hanging_producers
 from wirebroker.client.transactions.producer_states import producers_of
-from wirebroker.client.transactions.transactions import describe_transaction
+from wirebroker.client.transactions.transactions import DescribedTransaction, describe_transaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.console.changes.change import ChangeError
+from wirebroker.console.changes.kinds import transactions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.console.model.collector import Collector
 
 PLACE = TopicPartition("payments", 0)
@@ -81,8 +83,21 @@ async def test_an_open_transaction_is_aborted_and_its_producer_fenced(tmp_path):
         assert (await describe_transaction(c.client, "payer")).started_ms is None
         with pytest.raises(KafkaException, match="fenced"):
             await asyncio.to_thread(producer.commit_transaction, 30)
-        with pytest.raises(ChangeError, match="payer has no open transaction"):
+        with pytest.raises(ChangeError, match="payer has no open transaction: it is Empty"):
             await prepared(c, "abort-transaction", transactional_id="payer")
+
+
+@pytest.mark.parametrize("state", ["PrepareCommit", "CompleteCommit", "CompleteAbort"])
+async def test_an_ended_transaction_that_keeps_its_start_is_not_open(tmp_path, monkeypatch, state):
+    async def described(_client: KafkaClient, name: str) -> DescribedTransaction:
+        return DescribedTransaction(name, 1, state, 4000, 2, 60_000, 1_000_000, ["payments-0"])
+
+    monkeypatch.setattr(transactions, "describe_transaction", described)
+    async with guarded_cluster(tmp_path) as c:
+        with pytest.raises(ChangeError, match=f"payer has no open transaction: it is {state}"):
+            await prepared(c, "abort-transaction", transactional_id="payer")
+        plan = await prepared(c, "terminate-transaction", transactional_id="payer")
+        assert (plan.warnings, plan.notes, len(plan.lines)) == ((), (), 1)
 
 
 async def test_a_producer_is_terminated_with_or_without_a_transaction(tmp_path):
