@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.text import counted
+from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import did_you_mean
 from wirebroker.client.security.acls import (
     CONSUMER_OPERATIONS,
@@ -40,15 +42,29 @@ from wirebroker.console.changes.kinds.acl_fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from wirebroker.client.security.acls import AccessRule
+    from wirebroker.console.access.acl_effects import AclEffects
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
 
 
 def _tool_line(collector: Collector, *flags: str) -> str:
     return kafka_line(collector.settings, "kafka-acls", flags)
+
+
+async def _effects(
+    collector: Collector,
+    existing: Collection[AccessRule],
+    *,
+    added: Sequence[AccessRule] = (),
+    removed: Sequence[AccessRule] = (),
+) -> AclEffects:
+    """Compare in a thread what users may do before and after a change."""
+    decisions = await decisions_by(collector, existing)
+    compare = partial(effects_of, added=added, removed=removed)
+    return await in_thread(Work.LISTS, compare, decisions, collector.snapshot, existing)
 
 
 async def _additions(
@@ -59,11 +75,11 @@ async def _additions(
     new = [rule for rule in rules if rule not in existing]
     if not new:
         raise ChangeError("these ACLs exist already")
-    effects = effects_of(await decisions_by(collector, existing), collector.snapshot, added=new)
+    effects = await _effects(collector, existing, added=new)
     lines = [f"+ {rule_text(rule)}" for rule in new]
     lines += [f"exists already: {rule_text(rule)}" for rule in rules if rule in existing]
     warnings = list(effects.warnings)
-    if not effects.gains and not effects.losses:
+    if effects.is_complete and not (effects.gains or effects.losses or warnings):
         warnings.append(
             "no user gains or loses anything now: other ACLs or super.users already decide"
         )
@@ -137,8 +153,7 @@ async def _removal(
     removed = [rule for rule in existing if rule in matching]
     if not removed:
         raise ChangeError("there is no such ACL: it may have been removed meanwhile")
-    decisions = await decisions_by(collector, existing)
-    effects = effects_of(decisions, collector.snapshot, removed=removed)
+    effects = await _effects(collector, existing, removed=removed)
 
     async def apply() -> str:
         deleted = await delete_acls(collector.client, rule_filter)
