@@ -176,12 +176,10 @@ def _effects(
         )
     if is_cut:
         warnings.append(
-            f"at most {MOST_OTHERS} other users and hosts, and {MOST_NAMES} resources of a user"
-            " were compared: more may gain or lose access"
+            f"only {MOST_OTHERS} users of other ACLs with {_MOST_NAMES_OF_OTHERS} resources, and"
+            f" {MOST_NAMES} resources of the changed ACLs were compared: more may change"
         )
-    is_known = all(
-        outcome is not unknown for found in (before, after) for outcome in found.values()
-    )
+    is_known = unknown not in {*before.values(), *after.values()}
     return AclEffects(
         tuple(
             f"{_who(target)} gains {text}"
