@@ -60,7 +60,8 @@ class Work(Enum):
     AUDIT = ("audit", 1)  # the console: lines of the audit log written and synced
     FORMS = ("form", 1)  # the console: long bodies of requests parsed
     HTTP = ("http", 2, True)  # the console: brokers in test mode
-    DELIVERY = ("delivery", 1, True)  # the console: pending records read, dead letters redriven
+    DELIVERY = ("delivery", 1, True)  # the console: pending records read
+    REDRIVES = ("redrive", 2, True)  # the console: dead letters sent again, for as long as it takes
     UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:

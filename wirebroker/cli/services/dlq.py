@@ -198,13 +198,16 @@ def _redrive(
     from wirebroker.delivery.service.errors import ServiceError  # noqa: PLC0415
 
     request = RedriveRequest(topic, target, _filter(flags), count, rate)
+    redrive: Redrive | None = None
     try:
         kafka = librdkafka_settings(bootstrap_of(flags), client_settings(flags))
-        result = Redrive(request, kafka, SystemClock(), threading.Event().wait).run()
+        redrive = Redrive(request, kafka, SystemClock(), threading.Event().wait)
+        result = redrive.run()
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     except ServiceError as error:
-        tell(f"wirebroker: {error}")
+        done = [] if redrive is None else redrive.result.sentences()
+        tell(f"wirebroker: {'; '.join([str(error), *done])}")
         return FAILED
     data: dict[str, Any] = {"sent": result.sent, "empty": result.empty}
     data |= {"without_topic": result.without_target, "unreadable": result.unreadable}

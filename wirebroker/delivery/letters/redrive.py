@@ -103,8 +103,8 @@ class Redrive:
     ) -> None:
         """Store the arguments.
 
-        `wait` pauses for seconds, for the rate limit; it is called after each batch, and may raise
-        to stop.
+        `wait` pauses for seconds, for the rate limit. It is called after each batch and before
+        each round of reading, and may raise to stop.
         """
         self.result = RedriveResult()
         self._request = request
@@ -195,6 +195,7 @@ class Redrive:
         """Yield the committed records up to the end that each partition has at the start."""
         unfinished = self._begin(consumer)
         while unfinished:
+            self._wait(0)
             for message in consumer.consume(_READ_RECORDS, 1.0):
                 error = message.error()
                 if error is None:

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.letters.letter import LetterFilter
 from wirebroker.delivery.letters.redrive import Redrive, RedriveRequest
+from wirebroker.delivery.service.errors import ServiceError
 
 TOPIC = "orders.dead-letters"
 
@@ -117,6 +119,40 @@ def test_a_dead_letter_that_names_an_internal_or_invalid_topic_is_not_sent(topic
     result = redriven(Cluster("orders", topic), monkeypatch)
     assert (result.sent, result.without_target) == ({"orders": 1}, 1)
     assert redriven(Cluster("orders", topic), monkeypatch, "billing").sent == {"billing": 2}
+
+
+def test_a_redrive_stops_while_it_reads_letters_that_it_does_not_send(monkeypatch):
+    cluster = Cluster(*["orders"] * 100)
+    for name in ("Consumer", "Producer"):
+        monkeypatch.setattr(f"wirebroker.delivery.letters.redrive.{name}", lambda _config: cluster)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise ServiceError("the redrive was stopped")
+
+    request = RedriveRequest(TOPIC, None, LetterFilter(message="other"), None, None)
+    with pytest.raises(ServiceError, match="was stopped"):
+        Redrive(request, {}, SystemClock(), wait).run()
+    assert (cluster.position, cluster.sent) == (6, [])
+
+
+def test_a_redrive_that_fails_keeps_its_counts(monkeypatch):
+    cluster = Cluster("orders", "orders")
+
+    def refuse(_timeout: float) -> None:
+        if len(cluster.sent) == 2:
+            raise KafkaException("fenced")
+
+    monkeypatch.setattr(cluster, "commit_transaction", refuse)
+    for name in ("Consumer", "Producer"):
+        monkeypatch.setattr(f"wirebroker.delivery.letters.redrive.{name}", lambda _config: cluster)
+    request = RedriveRequest(TOPIC, None, LetterFilter(), None, 1)
+    redrive = Redrive(request, {}, SystemClock(), lambda _seconds: None)
+    with pytest.raises(ServiceError, match="fenced"):
+        redrive.run()
+    assert redrive.result.sentences() == ["orders: 1 record sent"]
 
 
 def test_a_dead_letter_with_unreadable_headers_is_counted(monkeypatch):

@@ -163,9 +163,9 @@ async def _redrive(collector: Collector, values: Mapping[str, str]) -> PreparedC
 
     async def apply() -> str:
         try:
-            result = await in_thread(Work.DELIVERY, redrive.run)
+            result = await in_thread(Work.REDRIVES, redrive.run)
         except ServiceError as error:
-            raise ClientError(str(error)) from None
+            raise ClientError("; ".join([str(error), *redrive.result.sentences()])) from None
         finally:
             stop.set()
         return "; ".join(result.sentences()) or "there was nothing to redrive"
