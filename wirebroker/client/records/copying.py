@@ -124,7 +124,7 @@ async def _offsets(
 class RecordCopier:
     """Copies the records of a plan, once."""
 
-    __slots__ = ("_client", "_fetcher", "_partitioner", "_passed", "_plan", "_writer")
+    __slots__ = ("_client", "_fetcher", "_partitioner", "_passed", "_plan", "_position", "_writer")
 
     def __init__(self, client: KafkaClient, plan: CopyPlan, codec: Codec = Codec.NONE) -> None:
         self._client = client
@@ -134,6 +134,8 @@ class RecordCopier:
         self._partitioner: Partitioner | None = None
         # Offsets that were read.
         self._passed = 0
+        # The next offset of the partition that is being copied.
+        self._position = 0
 
     @property
     def copied(self) -> int:
@@ -155,10 +157,13 @@ class RecordCopier:
         self._partitioner = Partitioner(self._writer.partition_count, random.Random())  # noqa: S311
         try:
             for part in self._plan.ranges:
+                self._position = part.begin
                 await self._copy(part)
         except ClientError as error:
             raise ClientError(
-                f"{error}; {counted(self.copied, 'record')} copied before", code=error.code
+                f"{error}; {counted(self.copied, 'record')} copied before, of partition"
+                f" {part.place.partition} up to offset {self._position} (exclusive)",
+                code=error.code,
             ) from error
 
     @property
@@ -166,37 +171,37 @@ class RecordCopier:
         return self._plan.most is not None and self.copied >= self._plan.most
 
     async def _copy(self, part: CopyRange) -> None:
-        position = part.begin
         aborted = AbortedFilter()
-        while position < part.end and not self._is_full:
+        while (position := self._position) < part.end and not self._is_full:
             row = await self._fetcher.fetch(part.place, position)
             if not row.records:
-                position = await self._after_gap(part, position)
+                await self._skip_gap(part)
                 continue
             aborted.begin(row.aborted_transactions or ())
             steps = _steps(part, position, row, aborted)
-            before = position
             while not self._is_full:
                 step = await in_thread(Work.RECORDS, _next_step, part, steps)
                 if step is None:
                     break
                 records, following = step
                 await self._write(part, records)
-                self._passed += following - position
-                position = following
-            if position == before:
-                position = await self._after_gap(part, position)
+                self._pass_to(following)
+            if self._position == position:
+                await self._skip_gap(part)
 
-    async def _after_gap(self, part: CopyRange, position: int) -> int:
-        """Return the next offset that exists: the records before it were deleted."""
+    def _pass_to(self, offset: int) -> None:
+        self._passed += offset - self._position
+        self._position = offset
+
+    async def _skip_gap(self, part: CopyRange) -> None:
+        """Go on at the next offset that exists: the records before it were deleted."""
+        position = self._position
         nearest = (await clamped(self._client, {part.place: position}))[part.place]
         if nearest <= position:
             raise ClientError(
                 f"{part.place} cannot be read from offset {position} on: its leader has no records"
             )
-        following = min(nearest, part.end)
-        self._passed += following - position
-        return following
+        self._pass_to(min(nearest, part.end))
 
     async def _write(self, part: CopyRange, records: list[Record]) -> None:
         if self._plan.most is not None:
@@ -204,14 +209,15 @@ class RecordCopier:
         assert self._partitioner is not None
         for first in range(0, len(records), _MOST_WRITTEN):
             chunk = records[first : first + _MOST_WRITTEN]
-            await self._writer.write([(self._target(part, record), record) for record in chunk])
+            await self._writer.write(await in_thread(Work.RECORDS, self._targets, part, chunk))
             self._partitioner.turn()
 
-    def _target(self, part: CopyRange, record: Record) -> int:
+    def _targets(self, part: CopyRange, records: list[Record]) -> list[tuple[int, Record]]:
+        """Return records with their partitions; hashing long keys takes time."""
         assert self._partitioner is not None
         if self._plan.keeps_partitions:
-            return part.place.partition
-        return self._partitioner.partition_of(record.key)
+            return [(part.place.partition, record) for record in records]
+        return [(self._partitioner.partition_of(record.key), record) for record in records]
 
 
 def _steps(
@@ -219,7 +225,8 @@ def _steps(
 ) -> Iterator[tuple[list[Record], int]]:
     """Yield the records of each batch that are to be copied, and the offset after it."""
     for header, batch in fetched_batches(memoryview(row.records)):
-        if header.base_offset >= part.end:
+        if header.base_offset >= part.end:  # compaction left no records before it
+            yield [], part.end
             return
         if header.last_offset < position:
             continue

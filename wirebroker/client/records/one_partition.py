@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.clock import pause
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.records.fetching import FetchLimits, fetch_from
 from wirebroker.client.topics.leaders import partitions_of
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
 
 _LIMITS: Final = FetchLimits(wait_ms=0, bytes=512 << 10, partition_bytes=512 << 10)
-_TRIES: Final = 5
-_RETRY_S: Final = 0.1
 _MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
 
 
@@ -50,20 +47,31 @@ class PartitionFetcher:
         return row
 
     async def _fetch(self, place: TopicPartition, offset: int) -> Any:
-        for _ in range(_TRIES):
-            if place not in self._leaders:
-                self._leaders |= await partitions_of(self._client, [place.topic])
-            ((_, row),) = await fetch_from(
-                self._client,
-                self._leaders[place],
-                [(place, offset)],
-                _LIMITS,
-                read_committed=place not in self._open,
-            )
-            if row.error_code not in _MOVED:
-                if row.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        reason = "its leader is moving"
+        async for _ in self._client.tries():
+            try:
+                row = await self._fetch_once(place, offset)
+            except ClientError as error:
+                if error.code:
+                    raise
+                reason = str(error)  # the leader does not respond: there may be another
+            else:
+                if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    return row
+                if row.error_code not in _MOVED:
                     check(row.error_code, f"{place} cannot be read")
-                return row
+                    return row
             self._leaders.clear()
-            await pause(_RETRY_S)
-        raise ClientError(f"{place} cannot be read: its leader is moving; try again")
+        raise ClientError(f"{place} cannot be read: {reason}; try again")
+
+    async def _fetch_once(self, place: TopicPartition, offset: int) -> Any:
+        if place not in self._leaders:
+            self._leaders |= await partitions_of(self._client, [place.topic])
+        ((_, row),) = await fetch_from(
+            self._client,
+            self._leaders[place],
+            [(place, offset)],
+            _LIMITS,
+            read_committed=place not in self._open,
+        )
+        return row

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.support.console.changes import made, prepared, records_of
 from tests.support.protocol.transactional_producer import TransactionalProducer
+from tests.support.records.batches import batch
 from wirebroker.client.errors import ClientError
+from wirebroker.client.records import one_partition
+from wirebroker.client.records.copying import CopyPlan, CopyRange, RecordCopier
+from wirebroker.client.records.one_partition import PartitionFetcher
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics
@@ -212,6 +217,66 @@ async def test_a_copy_that_is_stopped_keeps_what_it_has_copied(open_cluster, mon
         copied = int(plan.progress().partition(" ")[0])
         rows = (await records_of(c.client, "copies")).values()
         assert 0 < copied == sum(map(len, rows)) < 10
+
+
+def fetched(*, first: int = 0, code: int = 0, end: int = 20) -> Any:
+    """Return a row of a FetchResponse, with a batch of one record if it has no error."""
+    records = bytearray() if code else bytearray(batch(b"%d" % first))
+    if records:
+        records[:8] = first.to_bytes(8)
+    return SimpleNamespace(
+        error_code=code,
+        records=bytes(records),
+        aborted_transactions=[],
+        last_stable_offset=end,
+        high_watermark=end,
+    )
+
+
+@pytest.mark.parametrize("end", [1, 5, 10])
+async def test_a_copy_ends_in_a_gap_that_compaction_left(open_cluster, monkeypatch, end):
+    async def fetch(_fetcher: PartitionFetcher, _place: TopicPartition, offset: int) -> Any:
+        return fetched(first=0 if offset == 0 else 10)
+
+    monkeypatch.setattr(PartitionFetcher, "fetch", fetch)
+    async with open_cluster() as c:
+        ranges = [CopyRange(TopicPartition("orders", 0), 0, end)]
+        plan = CopyPlan("orders", "copies", ranges, keeps_partitions=False, most=None)
+        copier = RecordCopier(c.client, plan)
+        await copier.run()
+        assert (copier.copied, copier.passed) == (1, end)
+
+
+async def test_a_copy_goes_on_when_leaders_have_moved(open_cluster, monkeypatch):
+    rows = [fetched(code=6)] * 8 + [ClientError("broker 1 does not respond"), fetched()]
+
+    async def fetch(*_: Any, **__: Any) -> Any:
+        row = rows.pop(0)
+        if isinstance(row, ClientError):
+            raise row
+        return [(None, row)]
+
+    monkeypatch.setattr(one_partition, "fetch_from", fetch)
+    async with open_cluster() as c:
+        ranges = [CopyRange(TopicPartition("orders", 0), 0, 1)]
+        plan = CopyPlan("orders", "copies", ranges, keeps_partitions=True, most=None)
+        copier = RecordCopier(c.client, plan)
+        await copier.run()
+        assert (copier.copied, rows) == (1, [])
+
+
+async def test_a_copy_that_fails_says_how_far_it_came(open_cluster, monkeypatch):
+    rows = [fetched(), fetched(code=29)]
+
+    async def fetch(*_: Any, **__: Any) -> Any:
+        return [(None, rows.pop(0))]
+
+    monkeypatch.setattr(one_partition, "fetch_from", fetch)
+    async with open_cluster() as c:
+        ranges = [CopyRange(TopicPartition("orders", 1), 0, 5)]
+        plan = CopyPlan("orders", "copies", ranges, keeps_partitions=True, most=None)
+        with pytest.raises(ClientError, match="1 record copied before, of partition 1 up to offs"):
+            await RecordCopier(c.client, plan).run()
 
 
 async def test_aborted_and_control_records_are_not_copied(open_cluster):
