@@ -79,7 +79,10 @@ async def _additions(
     lines = [f"+ {rule_text(rule)}" for rule in new]
     lines += [f"exists already: {rule_text(rule)}" for rule in rules if rule in existing]
     warnings = list(effects.warnings)
-    if effects.is_complete and not (effects.gains or effects.losses or warnings):
+    is_without_effect = not (effects.gains or effects.losses or warnings)
+    if is_without_effect and not effects.is_complete:
+        warnings.append("it is not known who gains or loses access: configs that decide are hidden")
+    elif is_without_effect:
         warnings.append(
             "no user gains or loses anything now: other ACLs or super.users already decide"
         )

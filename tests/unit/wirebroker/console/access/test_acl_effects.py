@@ -137,7 +137,7 @@ def test_what_was_not_compared_is_said():
     users = [ALICE._replace(principal=f"User:u{number}") for number in range(MOST_OTHERS + 1)]
     answer = effects(users, added=[DENY_ALL])
     assert len(answer.losses) == MOST_OTHERS
-    assert "more may gain or lose access" in answer.warnings[-1]
+    assert "more may change" in answer.warnings[-1]
     assert not answer.is_complete
 
 
