@@ -51,6 +51,9 @@ async def _prepare(
     state = await _state(collector, kind, name)
     changes = _changes_of(values, state)
     check_names(kind, changes, state.known.values())
+    for config, value in changes.items():
+        if value is None and state.is_shared(config):
+            raise ChangeError(f"{config} is set for all brokers: reset it there", "unset")
     effective = {config: value for config, value in changes.items() if not state.has(config, value)}
     if not effective:
         raise ChangeError("these configs have these values already: nothing would change", "set")
@@ -65,7 +68,10 @@ async def _prepare(
         tuple(state.line(config, value) for config, value in effective.items()),
         _command(collector.settings, kind, values[target], state.without_secrets(effective)),
         apply,
-        warnings=_unknown_names(effective, state) if kind == BROKER else (),
+        warnings=(
+            *_deletions(effective, state),
+            *(_unknown_names(effective, state) if kind == BROKER else ()),
+        ),
         logged={"set": "\n".join(_texts(state.without_secrets(changes)))},
     )
 
@@ -81,6 +87,7 @@ async def _state(collector: Collector, kind: int, name: str) -> ConfigState:
     return ConfigState(
         {config.name: config for config in current if config.is_set or known is current},
         {config.name: config for config in known},
+        is_one_broker=kind == BROKER and bool(name),
     )
 
 
@@ -114,6 +121,15 @@ def _changes_of(values: Mapping[str, str], state: ConfigState) -> dict[str, str 
     if not changes:
         raise ChangeError("write at least one config to set or to reset", "set")
     return changes
+
+
+def _deletions(changes: Mapping[str, str | None], state: ConfigState) -> tuple[str, ...]:
+    """Return a warning for each change after which records may be deleted."""
+    return tuple(
+        f"{name}: records that the new value does not keep are deleted, and cannot be restored"
+        for name, value in changes.items()
+        if state.deletes_records(name, value)
+    )
 
 
 def _unknown_names(changes: Iterable[str], state: ConfigState) -> tuple[str, ...]:

@@ -75,6 +75,47 @@ async def test_configs_of_other_resources_are_set_and_reset(
         assert await set_configs(c, *resource) == before
 
 
+async def test_a_config_of_all_brokers_is_reset_there_and_can_be_set_for_one(open_cluster):
+    async with open_cluster() as c:
+        name = "log.retention.ms"
+        await made(c, "alter-broker-configs", broker="all", set=f"{name}=123456")
+        with pytest.raises(ChangeError, match=f"{name} is set for all brokers: reset it there"):
+            await prepared(c, "alter-broker-configs", broker="1", unset=name)
+        plan = await prepared(c, "alter-broker-configs", broker="1", set=f"{name}=123456")
+        assert plan.lines[0].startswith(f"{name}: 123456 = 2 min 3 s (all brokers) → 123456")
+        await plan.apply()
+        with pytest.raises(ChangeError, match="nothing would change"):
+            await prepared(c, "alter-broker-configs", broker="1", set=f"{name}=123456")
+        plan = await prepared(c, "alter-broker-configs", broker="1", unset=name)
+        assert plan.lines[0].startswith(f"{name}: 123456")
+        await plan.apply()
+
+
+DELETIONS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("alter-topic-configs", {"topic": "orders", "set": "retention.ms=1000"}, ["retention.ms"]),
+    ("alter-topic-configs", {"topic": "orders", "set": "retention.ms=-1"}, []),
+    ("alter-topic-configs", {"topic": "orders", "set": "retention.ms=604800001"}, []),
+    ("alter-topic-configs", {"topic": "orders", "set": "retention.bytes=9"}, ["retention.bytes"]),
+    ("alter-topic-configs", {"topic": "orders", "set": "segment.bytes=1048576"}, []),
+    ("alter-topic-configs", {"topic": "latest", "unset": "cleanup.policy"}, ["cleanup.policy"]),
+    ("alter-topic-configs", {"topic": "orders", "set": "cleanup.policy=delete"}, []),
+    ("alter-broker-configs", {"broker": "1", "set": "log.retention.ms=9"}, ["log.retention.ms"]),
+    (
+        "alter-broker-configs",
+        {"broker": "all", "set": "log.retention.bytes=9\nlog.cleanup.policy=compact"},
+        ["log.retention.bytes", "log.cleanup.policy"],
+    ),
+]
+
+
+async def test_a_plan_warns_of_records_that_are_deleted(open_cluster):
+    async with open_cluster() as c:
+        for kind, values, names in DELETIONS:
+            plan = await prepared(c, kind, **values)
+            warned = [text for text in plan.warnings if "cannot be restored" in text]
+            assert [text.partition(":")[0] for text in warned] == names, values
+
+
 async def test_secrets_are_in_no_part_of_a_plan(open_cluster):
     async with open_cluster() as c:
         name = "listener.name.plaintext.ssl.keystore.password"
