@@ -11,7 +11,7 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs.configs import BROKER, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.reassignment_plan import planned_replicas
-from wirebroker.client.replicas.reassignments import move_replicas, replicas_of
+from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
 from wirebroker.client.replicas.replication_throttle import RATES, throttle, unthrottle
 
 if TYPE_CHECKING:
@@ -111,8 +111,27 @@ async def start_moves(
         ClientError: A move is refused; others may have started.
     """
     if bytes_per_s is not None:
-        await throttle(client, current, goals, bytes_per_s)
+        await throttle_new_moves(client, current, goals, bytes_per_s)
     await move_replicas(client, goals)
+
+
+async def throttle_new_moves(
+    client: KafkaClient,
+    current: Mapping[TopicPartition, Sequence[int]],
+    goals: Mapping[TopicPartition, Sequence[int]],
+    bytes_per_s: int,
+) -> None:
+    """Set the throttle of new moves, and of the running ones, whose lists would be replaced.
+
+    Source: Kafka's ReassignPartitionsCommand.calculateProposedMoveMap.
+    """
+    running = await list_reassignments(client)
+    await throttle(
+        client,
+        {**{row.place: row.origin for row in running}, **current},
+        {**{row.place: row.goal for row in running}, **goals},
+        bytes_per_s,
+    )
 
 
 async def cancel_moves(client: KafkaClient, reassignments: Sequence[Reassignment]) -> list[int]:

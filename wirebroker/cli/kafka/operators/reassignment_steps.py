@@ -19,13 +19,14 @@ from wirebroker.client.replicas.log_dir_moves import (
     directories_of,
     move_directories,
 )
+from wirebroker.client.replicas.moves import throttle_new_moves
 from wirebroker.client.replicas.reassignment_plan import ANY_DIRECTORY
 from wirebroker.client.replicas.reassignments import (
     alter_reassignments,
     list_reassignments,
     replicas_of,
 )
-from wirebroker.client.replicas.replication_throttle import DIRECTORY_RATE, throttle, unthrottle
+from wirebroker.client.replicas.replication_throttle import DIRECTORY_RATE, unthrottle
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ async def execute_plan(
     if bytes_per_s is not None or directory_bytes_per_s is not None:
         out.line(_VERIFY_LATER)
     if bytes_per_s is not None:
-        await throttle(client, current, plan.replicas, bytes_per_s)
+        await throttle_new_moves(client, current, plan.replicas, bytes_per_s)
         out.line(f"The inter-broker throttle limit was set to {bytes_per_s} B/s")
     if directory_bytes_per_s is not None:
         for broker in sorted({replica.broker_id for replica in plan.placed}):

@@ -104,6 +104,8 @@ async def _moves(
         flags += ["--throttle", str(bytes_per_s)]
         lines.append(f"throttle: {size_rate(bytes_per_s)} between two brokers")
         warnings.append("the throttle remains until it is removed, also after the move")
+        if running - moves.keys():
+            warnings.append("the moves in progress are throttled too")
     command = piped(
         plan_text(moves), verb_line(collector.settings, "reassign execute", flags, ["-"])
     )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.brokers.collectors import collecting, snapshot_when
 from tests.support.console.changes import made, prepared, run_line
+from wirebroker.client.configs.configs import TOPIC, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.elections import led_partitions
 from wirebroker.client.replicas.moves import throttles_of
@@ -143,6 +144,22 @@ async def test_running_moves_are_throttled_and_canceled(cluster):
             cluster.nodes[2].resume()
         await until_moved(c)
         assert [set(row) for row in await replicas(c, "stuck")] == [{0, 1}, {0, 1}]
+
+
+async def test_a_throttled_move_keeps_the_throttle_of_running_moves(cluster):
+    async with watched(cluster, "both") as c:
+        for _ in range(12):
+            cluster.produce("both", b"x" * 500_000, partition=0)
+        values = {"topic": "both", "replicas": "2,1", "throttle": 50_000}
+        await made(c, "move-partition", partition=0, **values)
+        plan = await prepared(c, "move-partition", partition=1, **values)
+        assert "the moves in progress are throttled too" in plan.warnings
+        await plan.apply()
+        configs = {row.name: row.value for row in await configs_of(c.client, TOPIC, "both")}
+        assert configs["follower.replication.throttled.replicas"] == "0:2,1:2"
+        assert "0:0" in (configs["leader.replication.throttled.replicas"] or "")
+        await made(c, "cancel-moves")
+        await until_throttled(c, {})
 
 
 async def test_a_throttle_of_running_moves_names_their_brokers(cluster):
