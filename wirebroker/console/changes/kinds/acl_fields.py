@@ -82,6 +82,12 @@ def principal_of(values: Mapping[str, str]) -> str:
     return principal
 
 
+def check_pattern(name: str, pattern: str, field: str) -> None:
+    """Refuse `*` as the beginning of names: Kafka then matches only names that begin with it."""
+    if name == WILDCARD and pattern == "prefixed":
+        raise ChangeError("* means all only with exact names: choose them", field)
+
+
 def rule_of_values(values: Mapping[str, str]) -> AccessRule:
     """Return the ACL of RULE_FIELDS, or raise ChangeError."""
     kind, name, pattern = (values[f] for f in ("resource_type", "resource_name", "pattern_type"))
@@ -142,6 +148,8 @@ def client_rules(
 ) -> list[AccessRule]:
     """Return the ACLs that allow the operations of a table, on names by resource type."""
     principal, host, pattern = principal_of(values), values["host"], values["pattern_type"]
+    for kind, name in names.items():
+        check_pattern(name, pattern, kind)
     return [
         AccessRule(kind, name, pattern, principal, host, operation, "allow")
         for kind, name in names.items()

@@ -33,6 +33,7 @@ from wirebroker.console.changes.kinds.acl_fields import (
     PRINCIPAL,
     RULE_FIELDS,
     TOPIC,
+    check_pattern,
     client_flags,
     client_rules,
     principal_of,
@@ -117,6 +118,7 @@ def _missing_topics(rules: Iterable[AccessRule], snapshot: ClusterSnapshot) -> l
 
 async def _add(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     rule = rule_of_values(values)
+    check_pattern(rule.resource_name, rule.pattern_type, "resource_name")
     return await _additions(
         collector,
         [rule],

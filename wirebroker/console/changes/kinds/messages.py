@@ -118,7 +118,7 @@ async def _writing(
     return PreparedChange(
         summary,
         (*changes, f"partition: {chosen}", *record_lines(record)),
-        _command(collector, values, record),
+        _command(collector, values, record, is_edited=bool(changes)),
         apply,
     )
 
@@ -135,7 +135,9 @@ def _partition(values: Mapping[str, str], record: BareRecord, count: int) -> int
     return partition
 
 
-def _command(collector: Collector, values: Mapping[str, str], record: BareRecord) -> str:
+def _command(
+    collector: Collector, values: Mapping[str, str], record: BareRecord, *, is_edited: bool
+) -> str:
     settings = collector.settings
     partition = values["partition"].strip()
     flags = ["--json", *(["-p", partition] if partition else [])]
@@ -143,7 +145,7 @@ def _command(collector: Collector, values: Mapping[str, str], record: BareRecord
     line = record_line(record)
     if len(line) <= _MOST_COMMAND_BYTES:
         return piped(line, producing)
-    if "source_topic" not in values:
+    if is_edited or "source_topic" not in values:
         return f"{producing} < FILE"
     place = ["-p", values["source_partition"], "-o", values["source_offset"], "-n", "1", "--json"]
     consuming = verb_line(settings, "consume", place, [values["source_topic"]])

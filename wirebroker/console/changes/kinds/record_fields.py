@@ -177,7 +177,7 @@ def _headers_text(headers: Headers) -> str:
             is_plain = content is not None and _header_of(line) == (name, content)
         except ValueError:
             is_plain = False
-        if not is_plain or len(line.splitlines()) != 1 or line.startswith("["):
+        if not is_plain or line.splitlines() != [line] or line.startswith("["):
             return _json_text(json_headers_of(headers))
         lines.append(line)
     return "\n".join(lines)

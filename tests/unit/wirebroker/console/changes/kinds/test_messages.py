@@ -70,6 +70,7 @@ def test_fields_become_a_record(values, expected):
         (b"k\r", "é\ttwo\nlines".encode(), [("a=b", b"1"), ("", b"\xff")]),
         (b"null", b"[]", [("[", b"x")]),
         (b"k", b"v", [("a", b" \n ")]),
+        *((b"k", b"v", [("a", b"1" + end)]) for end in (b"\n", b"\r", b"\r\n", b"\x0b", b"\x1e")),
         (b"k", b"x" * 5000 + b"\xff", [("\udcff", b"1")]),
     ],
 )
@@ -150,6 +151,10 @@ async def test_a_long_record_is_sent_again_by_a_pipe(open_cluster):
         assert len(plan.command) < 1000
         await plan.apply()
         assert (await last_of(c, "copies", 0)).value == value
+        edited = {"headers_form": "text", "headers": "a=1", "partition": 0}
+        plan = await prepared(c, "resend-record", **source, topic="copies", **edited)
+        assert plan.command.endswith(" < FILE")
+        assert " consume " not in plan.command
 
 
 # --- copy ---
