@@ -17,6 +17,7 @@ from wirebroker.client.groups.streams_groups import STREAMS, describe_streams_gr
 from wirebroker.client.topics.leaders import clamped, offsets_at
 from wirebroker.client.topics.partition_choice import partitions_chosen
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.special_offsets import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,11 +42,17 @@ class OffsetTarget(NamedTuple):
 
 
 class OffsetMove(NamedTuple):
-    """A partition's move; `committed` is None if there is no offset yet."""
+    """A partition's move.
+
+    Attributes:
+        committed: None if there is no offset yet.
+        is_to_end: Whether the goal is the end of the partition, which moves.
+    """
 
     place: TopicPartition
     committed: int | None
     goal: int
+    is_to_end: bool
 
 
 class GroupMoves(NamedTuple):
@@ -89,8 +96,12 @@ async def planned_moves(
     places = await _places(client, group, kind, committed, choices)
     if target.shift is not None:
         places = [place for place in places if committed.get(place) is not None]
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
     goals = await _goals(client, places, target, committed)
-    moves = [OffsetMove(place, committed.get(place), goals[place]) for place in places]
+    moves = [
+        OffsetMove(place, committed.get(place), goals[place], goals[place] >= ends[place])
+        for place in places
+    ]
     return GroupMoves(group, kind, listed is None, moves)
 
 

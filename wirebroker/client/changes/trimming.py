@@ -22,6 +22,11 @@ class TrimmedPartition(NamedTuple):
     end: int
 
     @property
+    def is_to_end(self) -> bool:
+        """Whether all records are deleted: the end moves."""
+        return self.before >= self.end
+
+    @property
     def records(self) -> int:
         """Number of offsets; there are fewer records in compacted topics."""
         return self.before - self.start

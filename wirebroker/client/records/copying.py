@@ -49,11 +49,16 @@ TO_END: Final = RangeBound(timestamp=LATEST)
 
 
 class CopyRange(NamedTuple):
-    """The offsets of a partition from `begin` to `end` (exclusive)."""
+    """The offsets of a partition from `begin` to `end` (exclusive).
+
+    Attributes:
+        is_to_end: Whether it ends at the end of the committed records, which moves.
+    """
 
     place: TopicPartition
     begin: int
     end: int
+    is_to_end: bool = False
 
 
 class CopyPlan(NamedTuple):
@@ -109,7 +114,8 @@ async def planned_copy(
     ranges: list[CopyRange] = []
     for place in places:
         first = min(max(begins[place], starts[place]), stable[place])
-        ranges.append(CopyRange(place, first, max(first, min(ends[place], stable[place]))))
+        last = max(first, min(ends[place], stable[place]))
+        ranges.append(CopyRange(place, first, last, is_to_end=ends[place] >= stable[place]))
     return CopyPlan(source, target, ranges, keeps_partitions, most)
 
 

@@ -69,7 +69,7 @@ async def _copy(collector: Collector, values: Mapping[str, str]) -> PreparedChan
         return f"{number(copier.copied)} records, {number(copier.passed)} of {total} offsets"
 
     total = number(plan.offsets)
-    ranges = _range_texts(plan)
+    ranges, stable = _range_texts(plan, is_exact=True), _range_texts(plan, is_exact=False)
     # With a bound that moves, so do the offsets.
     is_moving = end is None or any(_is_ago(values, name) for name in ("from", "until"))
     lines = [
@@ -78,14 +78,14 @@ async def _copy(collector: Collector, values: Mapping[str, str]) -> PreparedChan
         f"until: {_bound_text(values, 'until') or 'the current end'}",
         f"at most {number(most)} records",
         "partitions: the same numbers" if plan.keeps_partitions else "partitions: by key",
-        *(() if is_moving else ranges),
+        *(() if is_moving else stable),
     ]
     return PreparedChange(
         f"Copy records of topic {plan.source} to topic {plan.target}",
         tuple(lines),
         verb_line(collector.settings, "topic copy", _flags(values), [plan.source, plan.target]),
         apply,
-        notes=ranges if is_moving else (),
+        notes=tuple(text for text in ranges if is_moving or text not in stable),
         progress=progress,
     )
 
@@ -110,9 +110,11 @@ def _bound_text(values: Mapping[str, str], name: str) -> str:
     return f"offset {offset}" if offset else moment
 
 
-def _range_texts(plan: CopyPlan) -> tuple[str, ...]:
+def _range_texts(plan: CopyPlan, *, is_exact: bool) -> tuple[str, ...]:
+    """Return a line for each range; an end that moves is only named unless `is_exact`."""
     return tuple(
-        f"partition {part.place.partition}: offsets {number(part.begin)} to {number(part.end - 1)}"
+        f"partition {part.place.partition}: offsets {number(part.begin)} to"
+        f" {number(part.end - 1) if is_exact or not part.is_to_end else 'the end'}"
         for part in plan.ranges
         if part.begin < part.end
     )

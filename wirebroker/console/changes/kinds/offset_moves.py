@@ -61,16 +61,15 @@ async def _reset(collector: Collector, values: Mapping[str, str]) -> PreparedCha
 
     # Ends, and times that pass, move by themselves.
     is_moving = values["to"] == _END or ago_ms(values["value"].strip()) is not None
-    moves = tuple(_line(move) for move in plan.moves)
     verb = "share seek" if plan.kind == SHARE else "group seek"
     flags = [*_target_flags(values), *_topic_flags(choices), "--yes"]
     return PreparedChange(
         f"Move {counted(len(plan.moves), 'offset')} of group {group} to {_words(values)}",
-        _places(plan.moves) if is_moving else moves,
+        _places(plan.moves) if is_moving else tuple(_stable_line(move) for move in plan.moves),
         verb_line(collector.settings, verb, flags, [group]),
         apply,
         warnings=_warnings(plan.kind, is_new=plan.is_new),
-        notes=moves if is_moving else (),
+        notes=tuple(_line(move) for move in plan.moves if is_moving or move.is_to_end),
     )
 
 
@@ -124,6 +123,14 @@ def _places(moves: Sequence[OffsetMove]) -> tuple[str, ...]:
     for move in moves:
         topics[move.place.topic] = topics.get(move.place.topic, 0) + 1
     return tuple(f"{topic}: {counted(count, 'partition')}" for topic, count in topics.items())
+
+
+def _stable_line(move: OffsetMove) -> str:
+    """Return a line that stays the same while records are written."""
+    if not move.is_to_end:
+        return _line(move)
+    before = "no offset" if move.committed is None else number(move.committed)
+    return f"{move.place}: {before} → the end"
 
 
 def _line(move: OffsetMove) -> str:

@@ -71,14 +71,20 @@ async def _trim(collector: Collector, values: Mapping[str, str]) -> PreparedChan
     is_relative = ago_ms(values["before_time"].strip()) is not None
     bound = f"offset {number(offset)}" if offset is not None else values["before_time"].strip()
     texts = _texts(rows)
+    lines = tuple(
+        f"partition {row.place.partition}: start {number(row.start)} → the end"
+        if row.is_to_end
+        else text
+        for row, text in zip((row for row in rows if row.records), texts, strict=True)
+    )
     return PreparedChange(
         f"Delete the records of topic {topic} before {bound}",
-        (f"{counted(len(places), 'partition')} of topic {topic}",) if is_relative else texts,
+        (f"{counted(len(places), 'partition')} of topic {topic}",) if is_relative else lines,
         verb_line(collector.settings, "topic trim", _trim_flags(values, offset), [topic]),
         _trimmed(collector, topic, rows),
         warnings=(_LOST, _READERS),
-        # With a time that moves, so do the offsets.
-        notes=texts if is_relative else (),
+        # With a time or an end that moves, so do the offsets.
+        notes=tuple(text for text in texts if is_relative or text not in lines),
     )
 
 
@@ -100,7 +106,7 @@ def _texts(rows: Sequence[TrimmedPartition]) -> tuple[str, ...]:
     """Return a line for each partition that has such records."""
     return tuple(
         f"partition {row.place.partition}: start {number(row.start)} → {number(row.before)}"
-        f" ({counted(row.records, 'record')})"
+        f" ({counted(row.records, 'offset')})"
         for row in rows
         if row.records
     )
@@ -112,7 +118,7 @@ def _trimmed(
     async def apply() -> str:
         await trim(collector.client, rows)
         count = sum(row.records for row in rows)
-        return f"{counted(count, 'record')} deleted from topic {topic}"
+        return f"{counted(count, 'offset')} deleted from topic {topic}"
 
     return apply
 

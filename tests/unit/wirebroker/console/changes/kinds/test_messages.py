@@ -201,6 +201,14 @@ async def test_a_part_of_a_topic_is_copied(open_cluster):
         assert sorted(value or b"" for value in found) == [b"v1", b"v2"]
 
 
+async def test_a_copy_to_a_later_offset_names_the_end(open_cluster):
+    async with open_cluster() as c:
+        values = {"source": "orders", "topic": "copies", "partitions": "1", "until_offset": 99}
+        plan = await prepared(c, "copy-records", **values)
+        assert plan.lines[-1] == "partition 1: offsets 0 to the end"
+        assert plan.notes == ("partition 1: offsets 0 to 4",)
+
+
 async def test_a_copy_that_is_stopped_keeps_what_it_has_copied(open_cluster, monkeypatch):
     async with open_cluster() as c:
         plan = await prepared(c, "copy-records", source="orders", topic="copies")

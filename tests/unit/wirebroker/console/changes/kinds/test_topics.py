@@ -56,11 +56,11 @@ async def test_all_records_are_deleted_and_the_offsets_are_notes(open_cluster):
         plan = await prepared(c, "empty-topic", topic="orders")
         assert plan.lines == ("2 partitions: all current records are deleted",)
         assert plan.notes == (
-            "partition 0: start 0 → 5 (5 records)",
-            "partition 1: start 0 → 5 (5 records)",
+            "partition 0: start 0 → 5 (5 offsets)",
+            "partition 1: start 0 → 5 (5 offsets)",
         )
         assert await starts_of(c, "orders") == [0, 0]
-        assert await plan.apply() == "10 records deleted from topic orders"
+        assert await plan.apply() == "10 offsets deleted from topic orders"
         assert await starts_of(c, "orders") == [5, 5]
 
 
@@ -78,7 +78,9 @@ async def test_old_records_are_deleted(open_cluster, values, lines, starts):
     async with open_cluster() as c:
         plan = await prepared(c, "trim-topic", topic="orders", **values)
         assert [line.partition(":")[0] for line in plan.lines] == [f"partition {n}" for n in lines]
-        assert plan.notes == ()
+        is_to_end = 5 in starts
+        assert plan.notes == (("partition 1: start 0 → 5 (5 offsets)",) if is_to_end else ())
+        assert plan.lines[-1].endswith("→ the end") is is_to_end
         await plan.apply()
         assert await starts_of(c, "orders") == starts
 
