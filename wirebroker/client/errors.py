@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.base.text import counted
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.errors import error_name
 
@@ -112,6 +113,27 @@ def check(code: int, failure: str, message: str | None = None) -> None:
         raise ClientError(
             f"{failure}: {explained(code, message)}", code=code, broker_message=message
         )
+
+
+def check_all(results: Iterable[tuple[int, str, str | None]], unit: str, done: str) -> None:
+    """Raise the first error of several results, with the number of those without one.
+
+    Args:
+        results: Code, failure in words and message, as `check` takes them.
+        unit: What was done otherwise, such as `other move`.
+        done: What happened to it, such as `started`.
+    """
+    rows = list(results)
+    count = sum(not code for code, *_ in rows)
+    for code, failure, message in rows:
+        try:
+            check(code, failure, message)
+        except ClientError as error:
+            if not count:
+                raise
+            raise ClientError(
+                f"{error}; {counted(count, unit)} {done}", code=code, broker_message=message
+            ) from None
 
 
 def first_partition_error(answer: Any) -> int:

@@ -196,7 +196,7 @@ def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) ->
             if goals is None or reassignment.place in goals
         ]
         if yes and reassignments:
-            _warn_of_silent(await cancel_moves(client, reassignments))
+            _warn_of_silent((await cancel_moves(client, reassignments)).silent)
         elif reassignments:
             await check_moves(client, {})
         rows: list[dict[str, Any]] = [

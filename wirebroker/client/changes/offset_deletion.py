@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.checks.dry_runs import check_group_rights, check_topic_rights
-from wirebroker.client.errors import ClientError, check
+from wirebroker.client.errors import ClientError, check, check_all
 from wirebroker.client.groups.group_kinds import listed_group
 from wirebroker.client.groups.groups import CONSUMER, committed_of, delete_offsets
 from wirebroker.client.groups.share_groups import SHARE, describe_share_group
@@ -98,5 +98,11 @@ async def delete_planned_offsets(client: KafkaClient, plan: OffsetDeletion) -> N
         return
     code, codes = await delete_offsets(client, plan.group, plan.offsets)
     check(code, _FAILURE.format(plan.group))
-    for place, place_code in codes.items():
-        check(place_code, f"the offset of group {plan.group} in {place} cannot be deleted")
+    check_all(
+        (
+            (place_code, f"the offset of group {plan.group} in {place} cannot be deleted", None)
+            for place, place_code in codes.items()
+        ),
+        "other offset",
+        "deleted",
+    )

@@ -9,6 +9,7 @@ from wirebroker.client.errors import (
     ClientError,
     UnservedError,
     check,
+    check_all,
     did_you_mean,
     first_partition_error,
 )
@@ -278,7 +279,15 @@ async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition
     answer = await client.request_of_coordinator(
         name, ApiKey.OFFSET_COMMIT, body, error_of=first_partition_error, at_most=_COMMIT_BY_NAME
     )
-    check(first_partition_error(answer), f"offsets of group {name} cannot be committed")
+    check_all(
+        (
+            (row.error_code, f"offsets of group {name} cannot be committed", None)
+            for topic in answer.topics
+            for row in topic.partitions
+        ),
+        "other offset",
+        "committed",
+    )
 
 
 async def delete_group(client: KafkaClient, name: str) -> None:

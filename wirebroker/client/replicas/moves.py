@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.text import counted
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.client.configs.configs import BROKER, configs_of
+from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.reassignment_plan import planned_replicas
 from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
-from wirebroker.client.replicas.replication_throttle import RATES, throttle, unthrottle
+from wirebroker.client.replicas.replication_throttle import (
+    DIRECTORY_RATE,
+    RATES,
+    THROTTLED_REPLICAS,
+    throttle,
+    unthrottle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +38,18 @@ class Throttles(NamedTuple):
 
     Attributes:
         rates: In bytes per second, of the brokers that have one.
+        directory_rates: Those of moves between log directories, likewise.
         silent: The brokers that do not respond.
     """
 
     rates: dict[int, int]
+    directory_rates: dict[int, int]
     silent: list[int]
+
+    @property
+    def are_set(self) -> bool:
+        """Whether a broker has a throttle, or may have one."""
+        return bool(self.rates or self.directory_rates or self.silent)
 
 
 class ReplicaPlan(NamedTuple):
@@ -134,10 +148,32 @@ async def throttle_new_moves(
     )
 
 
-async def cancel_moves(client: KafkaClient, reassignments: Sequence[Reassignment]) -> list[int]:
-    """Cancel moves and remove the throttles of all brokers; return those that do not respond."""
-    await move_replicas(client, {reassignment.place: None for reassignment in reassignments})
-    return await unthrottle_moves(client, {row.place.topic for row in reassignments})
+class Cancellation(NamedTuple):
+    """The result of canceling moves.
+
+    Attributes:
+        count: Number of canceled moves; others had ended.
+        silent: The brokers that do not respond, and may keep their throttle.
+    """
+
+    count: int
+    silent: list[int]
+
+
+async def cancel_moves(client: KafkaClient, reassignments: Sequence[Reassignment]) -> Cancellation:
+    """Cancel moves and remove the throttles of all brokers.
+
+    Raises:
+        ClientError: The cluster refuses it; the message says how many were canceled.
+    """
+    ended = await move_replicas(client, {row.place: None for row in reassignments})
+    count = len(reassignments) - len(ended)
+    try:
+        silent = await unthrottle_moves(client, {row.place.topic for row in reassignments})
+    except ClientError as error:
+        text = f"{error}; {counted(count, 'move')} canceled before"
+        raise ClientError(text, code=error.code) from error
+    return Cancellation(count, silent)
 
 
 async def throttle_moves(
@@ -168,18 +204,38 @@ async def throttles_of(client: KafkaClient) -> Throttles:
     answers = await client.together(*(_throttle_of(brief, broker_id) for broker_id in broker_ids))
     known = dict(zip(broker_ids, answers, strict=True))
     return Throttles(
-        {broker_id: rate for broker_id, rate in known.items() if rate},
-        [broker_id for broker_id, rate in known.items() if rate is None],
+        {broker_id: rates[0] for broker_id, rates in known.items() if rates and rates[0]},
+        {broker_id: rates[1] for broker_id, rates in known.items() if rates and rates[1]},
+        [broker_id for broker_id, rates in known.items() if rates is None],
     )
 
 
-async def _throttle_of(client: KafkaClient, broker_id: int) -> int | None:
-    """Return a broker's throttle, 0 for none; None if it does not respond."""
+async def throttled_topics(client: KafkaClient, topics: Iterable[str]) -> list[str]:
+    """Return those of the topics that have a list of throttled replicas.
+
+    Raises:
+        ClientError: This user may not describe the topics' configs.
+    """
+    throttled: list[str] = []
+    for topic in sorted(set(topics)):
+        configs = await configs_of(client, TOPIC, topic, names=THROTTLED_REPLICAS)
+        if any(config.is_set and config.value for config in configs):
+            throttled.append(topic)
+    return throttled
+
+
+async def _throttle_of(client: KafkaClient, broker_id: int) -> tuple[int, int] | None:
+    """Return a broker's throttles, between brokers and directories; None if it does not respond.
+
+    A throttle is 0 if there is none.
+    """
+    names = (*RATES, DIRECTORY_RATE)
     try:
-        configs = await configs_of(client, BROKER, str(broker_id), names=RATES)
+        configs = await configs_of(client, BROKER, str(broker_id), names=names)
     except ClientError as error:
         if error.code:
             raise
         return None
-    rates = [int(config.value) for config in configs if config.is_set and config.value]
-    return min(rates, default=0)
+    rates = {config.name: int(config.value) for config in configs if config.is_set and config.value}
+    directory_rate = rates.pop(DIRECTORY_RATE, 0)
+    return min(rates.values(), default=0), directory_rate

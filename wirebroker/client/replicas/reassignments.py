@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.client.errors import check
+from wirebroker.client.errors import check, check_all
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.api_keys import ApiKey
@@ -60,12 +60,21 @@ async def move_replicas(
     Raises:
         ClientError: A move is refused; others may have started.
     """
-    idle: list[TopicPartition] = []
-    for partition, result in (await alter_reassignments(client, replicas)).items():
-        if result.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-            idle.append(partition)
-            continue
-        check(result.error_code, f"{partition} cannot be moved", result.error_message)
+    results = await alter_reassignments(client, replicas)
+    idle = [
+        partition
+        for partition, result in results.items()
+        if result.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    ]
+    changed = {place: result for place, result in results.items() if place not in idle}
+    check_all(
+        (
+            (result.error_code, f"{partition} cannot be moved", result.error_message)
+            for partition, result in changed.items()
+        ),
+        "other move",
+        "changed",
+    )
     return idle
 
 

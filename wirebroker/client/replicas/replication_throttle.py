@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LEADERS: Final = "leader.replication.throttled.replicas"
 _FOLLOWERS: Final = "follower.replication.throttled.replicas"
+THROTTLED_REPLICAS: Final = (_LEADERS, _FOLLOWERS)
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 # For moves between log directories.
@@ -57,7 +58,7 @@ async def unthrottle(
 ) -> list[int]:
     """Remove throttles; return the brokers that do not respond, and keep theirs."""
     for topic in topics:
-        await alter_configs(client, TOPIC, topic, dict.fromkeys((_LEADERS, _FOLLOWERS)))
+        await alter_configs(client, TOPIC, topic, dict.fromkeys(THROTTLED_REPLICAS))
     silent: list[int] = []
     for broker in brokers:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import ClientError, check
+from wirebroker.client.errors import ClientError, check, check_all
 from wirebroker.codecs.acls import AclEntry
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -109,11 +109,19 @@ async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
         for rule in rules
     ]
     answer = await client.request_of_controller(ApiKey.CREATE_ACLS, {"creations": rows})
-    for rule, result in zip(rules, answer.results, strict=True):
-        failure = (
-            f"cannot add the ACL for {rule.principal} on {rule.resource_type} {rule.resource_name}"
-        )
-        _check(result.error_code, failure, result.error_message)
+    results = list(zip(rules, answer.results, strict=True))
+    for rule, result in results:
+        if result.error_code == ErrorCode.SECURITY_DISABLED:
+            _check(result.error_code, _not_added(rule), result.error_message)
+    check_all(
+        ((result.error_code, _not_added(rule), result.error_message) for rule, result in results),
+        "other ACL",
+        "added",
+    )
+
+
+def _not_added(rule: AccessRule) -> str:
+    return f"cannot add the ACL for {rule.principal} on {rule.resource_type} {rule.resource_name}"
 
 
 async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[AccessRule]:

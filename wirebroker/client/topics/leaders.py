@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import PASSING, check
+from wirebroker.client.errors import PASSING, check, check_all
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -78,6 +78,8 @@ async def offsets_for_times(
     rows = {partition: {"timestamp": timestamp} for partition, timestamp in timestamps.items()}
     shared = {"replica_id": -1, "isolation_level": int(read_committed)}
     answers = await _request_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
+    for partition, answer in answers.items():
+        check(answer.error_code, f"LIST_OFFSETS for {partition} failed")
     offsets = {partition: int(answer.offset) for partition, answer in answers.items()}
     return {partition: offset for partition, offset in offsets.items() if offset != _NO_OFFSET}
 
@@ -88,11 +90,20 @@ async def delete_records(
     """Delete records before offsets; return the new start offsets.
 
     Raises:
-        ClientError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a compacted topic.
+        ClientError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a compacted topic. The message says
+            in how many other partitions records were deleted.
     """
     rows = {partition: {"offset": offset} for partition, offset in before.items()}
     shared = {"timeout_ms": int(client.timeout_s * 1000)}
     answers = await _request_leaders(client, ApiKey.DELETE_RECORDS, rows, shared)
+    check_all(
+        (
+            (answer.error_code, f"the records of {partition} cannot be deleted", None)
+            for partition, answer in answers.items()
+        ),
+        "other partition",
+        "trimmed",
+    )
     return {partition: int(answer.low_watermark) for partition, answer in answers.items()}
 
 
@@ -134,8 +145,6 @@ async def _request_leaders(
         }
         if not remaining:
             break
-    for partition, answer in answers.items():
-        check(answer.error_code, f"{key.name} for {partition} failed")
     return {partition: answers[partition] for partition in rows}
 
 

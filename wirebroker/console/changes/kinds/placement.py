@@ -13,6 +13,7 @@ from wirebroker.client.replicas.moves import (
     spread_replicas,
     start_moves,
     throttle_moves,
+    throttled_topics,
     throttles_of,
     unthrottle_moves,
 )
@@ -33,7 +34,7 @@ from wirebroker.console.changes.numbers import broker_list, required_number
 from wirebroker.console.view.formats import size, size_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from wirebroker.client.replicas.moves import Throttles
     from wirebroker.client.replicas.reassignments import Reassignment
@@ -174,20 +175,25 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     is_all = len(chosen) == len(await list_reassignments(client))
 
     async def apply() -> str:
-        return f"{counted(len(chosen), 'move')} canceled{_kept(await cancel_moves(client, chosen))}"
+        count, silent = await cancel_moves(client, chosen)
+        ended = len(chosen) - count
+        text = f"; {counted(ended, 'move')} had ended meanwhile" if ended else ""
+        return f"{counted(count, 'move')} canceled{text}{_kept(silent)}"
 
     command = verb_line(collector.settings, "reassign cancel", ["--yes"], [] if is_all else ["-"])
     plan = {row.place: row.goal for row in chosen}
     warnings = ["the copied data is deleted"]
     throttles = await throttles_of(client)
-    if throttles.rates or throttles.silent:
+    if throttles.are_set:
         warnings.append("the throttles of all brokers are removed, also for other moves")
+    lines = [
+        f"{row.place}: brokers {_listed(row.replicas)} → {_listed(row.origin)}" for row in chosen
+    ]
+    lines += _removed_rates(throttles)
+    lines += _removed_lists(await throttled_topics(client, {row.place.topic for row in chosen}))
     return PreparedChange(
         f"Cancel {counted(len(chosen), 'move')}",
-        tuple(
-            f"{row.place}: brokers {_listed(row.replicas)} → {_listed(row.origin)}"
-            for row in chosen
-        ),
+        tuple(lines),
         command if is_all else piped(plan_text(plan), command),
         apply,
         tuple(warnings),
@@ -204,6 +210,21 @@ def _rate(throttles: Throttles, broker: int) -> str:
     if broker in throttles.silent:
         return "does not respond"
     return size_rate(throttles.rates[broker]) if broker in throttles.rates else "no throttle"
+
+
+def _removed_rates(throttles: Throttles) -> list[str]:
+    lines = [
+        f"broker {broker}: {_rate(throttles, broker)} → no throttle"
+        for broker in sorted([*throttles.rates, *throttles.silent])
+    ]
+    return lines + [
+        f"broker {broker}: {size_rate(rate)} between log directories → no throttle"
+        for broker, rate in sorted(throttles.directory_rates.items())
+    ]
+
+
+def _removed_lists(topics: Iterable[str]) -> list[str]:
+    return [f"topic {name}: its list of throttled replicas is removed" for name in sorted(topics)]
 
 
 async def _throttle(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
@@ -234,21 +255,16 @@ async def _unthrottle(collector: Collector, values: Mapping[str, str]) -> Prepar
     client, topic = collector.client, values["topic"]
     throttles = await throttles_of(client)
     rows = await list_reassignments(client)
-    if not throttles.rates and not throttles.silent and not topic:
+    if not throttles.are_set and not topic:
         raise ChangeError("no broker has a throttle")
     topics = {topic} if topic else {row.place.topic for row in rows}
 
     async def apply() -> str:
         return f"the throttle is removed{_kept(await unthrottle_moves(client, topics))}"
 
-    lines = [
-        f"broker {broker}: {_rate(throttles, broker)} → no throttle"
-        for broker in sorted([*throttles.rates, *throttles.silent])
-    ]
-    lines += [f"topic {name}: its list of throttled replicas is removed" for name in sorted(topics)]
     return PreparedChange(
         "Remove the throttle of moves",
-        tuple(lines),
+        (*_removed_rates(throttles), *_removed_lists(topics)),
         verb_line(collector.settings, "reassign unthrottle", (), [topic] if topic else []),
         apply,
         ("moves in progress continue at full speed",) if rows else (),

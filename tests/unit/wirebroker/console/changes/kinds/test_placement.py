@@ -9,11 +9,13 @@ import pytest
 
 from tests.support.brokers.collectors import collecting, snapshot_when
 from tests.support.console.changes import made, prepared, run_line
-from wirebroker.client.configs.configs import TOPIC, configs_of
+from wirebroker.client.configs.configs import BROKER, TOPIC, alter_configs, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.elections import led_partitions
-from wirebroker.client.replicas.moves import throttles_of
-from wirebroker.client.replicas.reassignments import list_reassignments, replicas_of
+from wirebroker.client.replicas.moves import cancel_moves, throttles_of
+from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
+from wirebroker.client.replicas.replication_throttle import DIRECTORY_RATE
+from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.testing import Cluster
@@ -158,8 +160,17 @@ async def test_a_throttled_move_keeps_the_throttle_of_running_moves(cluster):
         configs = {row.name: row.value for row in await configs_of(c.client, TOPIC, "both")}
         assert configs["follower.replication.throttled.replicas"] == "0:2,1:2"
         assert "0:0" in (configs["leader.replication.throttled.replicas"] or "")
-        await made(c, "cancel-moves")
+        await alter_configs(c.client, BROKER, "1", {DIRECTORY_RATE: "1048576"})
+        plan = await prepared(c, "cancel-moves", topic="both")
+        assert "broker 1: 1 MiB/s between log directories → no throttle" in plan.lines
+        assert plan.lines[-1] == "topic both: its list of throttled replicas is removed"
+        rows = await list_reassignments(c.client)
+        ended = rows[0]._replace(place=TopicPartition("both", 1))
+        await move_replicas(c.client, {ended.place: None})
+        assert (await cancel_moves(c.client, [rows[0], ended])).count == 1
         await until_throttled(c, {})
+        with pytest.raises(ChangeError, match="no broker has a throttle"):
+            await prepared(c, "unthrottle-moves")
 
 
 async def test_a_throttle_of_running_moves_names_their_brokers(cluster):
