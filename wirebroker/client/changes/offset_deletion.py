@@ -64,6 +64,12 @@ async def planned_deletion(
         }
         if not matching:
             raise ClientError(f"group {group} has no committed offsets in {choice}")
+        missing = set(choice.partitions or ()) - {place.partition for place in matching}
+        if missing:
+            numbers = ", ".join(map(str, sorted(missing)))
+            raise ClientError(
+                f"group {group} has no committed offsets in partitions {numbers} of {choice.topic}"
+            )
         chosen |= matching
     return OffsetDeletion(group, kind, chosen)
 

@@ -152,11 +152,11 @@ class Cancellation(NamedTuple):
     """The result of canceling moves.
 
     Attributes:
-        count: Number of canceled moves; others had ended.
+        canceled: Number of canceled moves; others had ended.
         silent: The brokers that do not respond, and may keep their throttle.
     """
 
-    count: int
+    canceled: int
     silent: list[int]
 
 

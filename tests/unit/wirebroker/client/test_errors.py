@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from wirebroker.client.errors import ClientError, check_all, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_a_similar_name_is_suggested():
@@ -38,5 +43,11 @@ def test_an_error_of_several_results_says_how_many_were_done(codes, end):
 
 
 def test_results_without_errors_are_accepted():
-    check_all([(0, "no", None)], "other move", "started")
-    assert check_all([], "other move", "started") is None
+    read: list[str] = []
+
+    def results() -> Iterator[tuple[int, str, str | None]]:
+        yield 0, "orders-0 cannot be moved", None
+        read.append("all")
+
+    check_all(results(), "other move", "started")
+    assert read == ["all"]

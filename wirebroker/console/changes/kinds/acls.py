@@ -19,6 +19,7 @@ from wirebroker.client.security.acls import (
 from wirebroker.codecs.acls import WILDCARD
 from wirebroker.console.access.acl_decisions import decisions_by
 from wirebroker.console.access.acl_effects import effects_of, matching_names
+from wirebroker.console.access.brokers_access import brokers_access
 from wirebroker.console.changes.change import (
     ChangeError,
     ChangeKind,
@@ -65,7 +66,13 @@ async def _effects(
     """Compare in a thread what users may do before and after a change."""
     decisions = await decisions_by(collector, existing)
     compare = partial(effects_of, added=added, removed=removed)
-    return await in_thread(Work.LISTS, compare, decisions, collector.snapshot, existing)
+    effects = await in_thread(Work.LISTS, compare, decisions, collector.snapshot, existing)
+    if (await brokers_access(collector)).is_standard is False:
+        warning = (
+            "the brokers use another authorizer (authorizer.class.name), which may decide otherwise"
+        )
+        return effects._replace(warnings=(*effects.warnings, warning), is_complete=False)
+    return effects
 
 
 async def _additions(

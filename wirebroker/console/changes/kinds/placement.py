@@ -189,7 +189,7 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     lines = [
         f"{row.place}: brokers {_listed(row.replicas)} → {_listed(row.origin)}" for row in chosen
     ]
-    lines += _removed_rates(throttles)
+    lines += _removed_rates(throttles._replace(silent=[]))
     lines += _removed_lists(await throttled_topics(client, {row.place.topic for row in chosen}))
     return PreparedChange(
         f"Cancel {counted(len(chosen), 'move')}",

@@ -8,7 +8,9 @@ from tests.support.console.changes import made, prepared
 from tests.support.console.guarded_cluster import OPEN_BY_DEFAULT, guarded_cluster
 from wirebroker.client.errors import ClientError
 from wirebroker.client.security.acls import AccessRule, RuleFilter, create_acls, list_acls
+from wirebroker.console.access.brokers_access import BrokersAccess
 from wirebroker.console.changes.change import ChangeError
+from wirebroker.console.changes.kinds import acls
 
 SERVICE = "User:billing"
 READ = AccessRule("topic", "orders", "literal", SERVICE, "*", "read", "allow")
@@ -88,6 +90,16 @@ async def test_a_denial_says_what_is_lost_and_an_overruled_acl_that_it_changes_n
         )
         assert plan.lines == ("+ allow User:billing to write on topic orders from any host",)
         assert "no user gains or loses anything now" in plan.warnings[0]
+
+
+async def test_a_plan_says_that_brokers_use_another_authorizer(tmp_path, monkeypatch):
+    async def another(_collector: object) -> BrokersAccess:
+        return BrokersAccess(is_standard=False, super_users=frozenset(), allows_without_rules=False)
+
+    monkeypatch.setattr(acls, "brokers_access", another)
+    async with guarded_cluster(tmp_path) as c:
+        plan = await prepared(c, "add-acl", principal=SERVICE, resource_name="orders")
+        assert "the brokers use another authorizer" in plan.warnings[0]
 
 
 async def test_the_first_acl_of_a_resource_takes_it_from_everyone_else(tmp_path):

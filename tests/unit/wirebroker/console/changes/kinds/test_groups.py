@@ -210,6 +210,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("delete-group", {"group": EVIL}, "there is no group <script>"),
     ("delete-offsets", {"group": "billing"}, "write at least one topic"),
     ("delete-offsets", {"group": "billing", "topics": "copies"}, "no committed offsets in copies"),
+    (
+        "delete-offsets",
+        {"group": "billing", "topics": "orders:0,99"},
+        "no committed offsets in partitions 99 of orders",
+    ),
     ("delete-offsets", {"group": "workers", "topics": "orders:0"}, "without partitions"),
     ("remove-members", {"group": "billing"}, "has no members"),
     ("remove-members", {"group": "billing", "members": "m"}, "has no member m"),

@@ -167,7 +167,7 @@ async def test_a_throttled_move_keeps_the_throttle_of_running_moves(cluster):
         rows = await list_reassignments(c.client)
         ended = rows[0]._replace(place=TopicPartition("both", 1))
         await move_replicas(c.client, {ended.place: None})
-        assert (await cancel_moves(c.client, [rows[0], ended])).count == 1
+        assert (await cancel_moves(c.client, [rows[0], ended])).canceled == 1
         await until_throttled(c, {})
         with pytest.raises(ChangeError, match="no broker has a throttle"):
             await prepared(c, "unthrottle-moves")
