@@ -120,8 +120,8 @@ def check_all(results: Iterable[tuple[int, str, str | None]], unit: str, done: s
 
     Args:
         results: Code, failure in words and message, as `check` takes them.
-        unit: What was done otherwise, such as `other move`.
-        done: What happened to it, such as `started`.
+        unit: A result without an error, such as `other move`.
+        done: A word for its success, such as `started`.
     """
     rows = list(results)
     count = sum(not code for code, *_ in rows)

@@ -108,7 +108,7 @@ def effects_of(
 def _overlaps(
     changed: Sequence[AccessRule], existing: Iterable[AccessRule], snapshot: ClusterSnapshot
 ) -> tuple[dict[_Target, dict[str, None]], bool]:
-    """Return whom and what changed ACLs have in common with others, and whether it was cut off."""
+    """Return users and names that changed ACLs share with others, and whether some are left out."""
     # ACLs that allow come first: a change of a deny takes or gives what they allow.
     ordered = sorted((*existing, *changed), key=lambda rule: rule.permission)
     own = {_Target(rule.principal, rule.host, rule.resource_type) for rule in changed}

@@ -26,7 +26,7 @@ def common_host(first: str, second: str) -> str | None:
 
 
 def address_of(host: str) -> str:
-    """Return an address that stands for all of a host, as far as one can: of a range, its first."""
+    """Return an address of a host: the first one of a range."""
     if not is_range(host):
         return host
     address = host.partition("/")[0]
