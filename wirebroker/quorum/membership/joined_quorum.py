@@ -20,7 +20,7 @@ from wirebroker.config.listeners.listeners import (
     to_controllers,
 )
 from wirebroker.config.protection import check_cluster
-from wirebroker.config.quorum import bootstrap_servers_of, controllers_of
+from wirebroker.config.quorum import controllers_of
 from wirebroker.coordinator.controller.features.feature_control import check_features
 from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
 from wirebroker.net.client.settings import PeerAddress
@@ -160,7 +160,7 @@ class JoinedQuorum:
         observer = self._observer = MetadataObserver(
             self._config,
             self.metadata,
-            servers=[PeerAddress(*server) for server in bootstrap_servers_of(self._config)],
+            servers=self._addresses,
             files=self._files,
             clock=self._clock,
             on_failure=self._fail,
