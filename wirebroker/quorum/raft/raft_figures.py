@@ -16,7 +16,7 @@ class RaftFigures(NamedTuple):
         leader_id: -1 if there is none. Likewise `vote` and `high_watermark`.
         observers: On the leader: how many replicas that do not vote fetch from it.
         has_uncommitted_voters: On the leader: whether a change of the voters is not committed.
-        unknown_voters: Voters without a known address.
+        unknown_voters: Other voters without a known address.
         commit_average_ms: Of recent commits, likewise the next three.
     """
 
