@@ -304,7 +304,8 @@ class RaftLog:
             OSError: The disk failed.
         """
         snapshot = SnapshotId(point.offset, point.epoch)
-        await in_thread(Work.METADATA, self.store.write_snapshot, snapshot, content)
+        # Not METADATA: votes and their syncs must not wait for this one.
+        await in_thread(Work.UPKEEP, self.store.write_snapshot, snapshot, content)
         self.generation += 1
         self._is_formatted_only = False
         self._waiting.clear()

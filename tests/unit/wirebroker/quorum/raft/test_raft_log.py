@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.tools.waiting import PATIENCE_S, until
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
@@ -13,6 +16,7 @@ from wirebroker.coordinator.raft.model.log_point import LogPoint
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.log.metadata_batches import BatchBuilder, FetchedBatch
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
+from wirebroker.quorum.log.metadata_store import MetadataStore
 from wirebroker.quorum.raft.raft_log import RaftLog, raft_batch
 from wirebroker.storage.files import Files
 
@@ -99,3 +103,32 @@ async def test_download_of_a_snapshot_leaves_no_open_file(tmp_path: Path, end: s
     assert files.open_file_count == before
     names = files.list_files(log.store.directory)
     assert any(name.endswith(".part") for name in names) == (end == "closed")
+
+
+async def test_sync_does_not_wait_for_an_installed_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither do votes, which the same thread writes."""
+    log = opened(tmp_path)
+    log.load(VoterSet())
+    content, point = encode_first_snapshot(1, []), LogPoint(2, 9)
+    log.write_part(point, 0, content)
+    begun, released = threading.Event(), threading.Event()
+    write = MetadataStore.write_snapshot
+
+    def write_slowly(store: MetadataStore, snapshot: SnapshotId, data: bytes) -> None:
+        begun.set()
+        released.wait(PATIENCE_S)
+        write(store, snapshot, data)
+
+    monkeypatch.setattr(MetadataStore, "write_snapshot", write_slowly)
+    installing = asyncio.create_task(log.install(point, content))
+    await until(begun.is_set)
+    syncing = asyncio.create_task(log.sync())
+    await asyncio.wait({syncing}, timeout=1)
+    has_synced = syncing.done()
+    released.set()
+    await asyncio.gather(installing, syncing)
+    assert has_synced
+    assert log.end_offset == 9
+    log.close()
