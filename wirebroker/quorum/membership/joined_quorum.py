@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -131,6 +132,11 @@ class JoinedQuorum:
     def controller(self) -> QuorumController | None:
         """None: the controllers are elsewhere."""
         return None
+
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of the observer."""
+        assert self._observer is not None, "the quorum is not open"
+        return self._observer.node.figures()
 
     @property
     def listeners(self) -> list[BoundListener]:

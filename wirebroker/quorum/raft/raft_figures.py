@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from typing import NamedTuple
 
 
 class RaftFigures(NamedTuple):
@@ -37,8 +34,3 @@ class RaftFigures(NamedTuple):
     election_highest_ms: int | None = None
     fetched_per_s: float | None = None
     appended_per_s: float | None = None
-
-
-def observer_figures(image: ClusterImage) -> RaftFigures:
-    """Return the figures of a broker whose process has no controller."""
-    return RaftFigures("observer", image.epoch, image.offset, image.offset)
