@@ -173,11 +173,6 @@ class ActiveController:
             reason = f"no active controller found within {timeout_s:g} s"
             raise CannotConnectError("the controller", reason) from error
 
-    def learn(self, controller_id: int, address: PeerAddress) -> None:
-        """Use the controller that a Fetch response to a follower has named (KIP-853)."""
-        self.controller_id = controller_id
-        self._current = self._node(address)
-
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""
         if self._current is not None and self._current.address == address:

@@ -263,22 +263,21 @@ async def test_concurrent_requests_share_one_search():
     await controller.close()
 
 
-async def test_controller_learned_by_a_follower_is_used():
-    quorum = Quorum()
-    quorum.elect(TWO)
-    controller = quorum.way_to_it(ONE)
-    controller.learn(2, TWO)
-    await heartbeat(controller)
-    assert quorum.served == [TWO]
-    assert quorum.peers[ONE].dials == 0
-    await controller.close()
-
-
 async def test_removed_controllers_are_no_longer_used():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)
-    controller.learn(2, OLD)
+    answers = quorum.peers[ONE].answers
+    describe_present = answers[ApiKey.DESCRIBE_CLUSTER]
+    answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
+        {
+            "endpoint_type": 2,
+            "cluster_id": "the-cluster",
+            "controller_id": 4,
+            "brokers": [{"broker_id": 4, "host": OLD.host, "port": OLD.port}],
+        }
+    )
     await heartbeat(controller)
+    answers[ApiKey.DESCRIBE_CLUSTER] = describe_present
     assert quorum.served == [OLD]
     quorum.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = lambda request: request.answer(
         {"error_code": ErrorCode.NOT_CONTROLLER}
