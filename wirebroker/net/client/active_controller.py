@@ -204,7 +204,10 @@ class ActiveController:
     async def _look(self) -> Node:
         """Ask all known controllers; see `find`."""
         addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
-        pending = {asyncio.create_task(look_up(self._node(address))) for address in addresses}
+        pending = {
+            asyncio.create_task(look_up(self._node(address), self.cluster_id))
+            for address in addresses
+        }
         failed_before: ControllerLookup | None = None
         problems: list[LookupProblem] = []
         try:

@@ -385,3 +385,26 @@ async def test_abort_fails_a_pending_request_at_once():
     controller.abort()
     with pytest.raises(ConnectionLostError, match="closed by us"):
         await request
+
+
+async def test_controller_of_another_cluster_is_not_used():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    controller.cluster_id = "another-cluster"
+    controller.forget(ONE)
+    with pytest.raises(CannotConnectError, match="c1:9093 belongs to another cluster, the-cluster"):
+        await controller.find(1.0)
+    assert quorum.served == [ONE]
+
+
+async def test_known_cluster_is_sent_to_nodes_that_refuse_descriptions():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    quorum.refuse_descriptions()
+    controller.forget(ONE)
+    await heartbeat(controller)
+    (fetch,) = [request for request in quorum.peers[ONE].link.asked if request.key is ApiKey.FETCH]
+    assert fetch.body.cluster_id == "the-cluster"
+    await controller.close()
