@@ -76,6 +76,7 @@ class ControllerNode:
         "_clock",
         "_duties",
         "_files",
+        "_is_stopping",
         "_joining",
         "_listener_configs",
         "_listeners",
@@ -117,6 +118,7 @@ class ControllerNode:
         self._registration: ControllerRegistration | None = None
         self._watch: LeaderWatch | None = None
         self._membership: Membership | None = None
+        self._is_stopping = False
         # While a node that was the only voter prepares to have others.
         self._joining: asyncio.Task[None] | None = None
         self.controller: QuorumController | None = None
@@ -192,6 +194,8 @@ class ControllerNode:
         controller = self.controller
         if controller is None or self._table is None or self._joining is not None:
             return  # not open yet, or nothing to do
+        if self._is_stopping:
+            return  # what begins now would not be stopped
         if self._watch is None and not controller.node.is_only_voter:
             self._joining = asyncio.create_task(self._begin_to_join(), name="join the voters")
 
@@ -281,6 +285,7 @@ class ControllerNode:
         await self._stop_parts()
 
     async def _stop_parts(self) -> None:
+        self._is_stopping = True
         if self._joining is not None:
             self._joining.cancel()
             await asyncio.wait([self._joining])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -70,6 +71,11 @@ class OwnQuorum:
     def controller(self) -> QuorumController | None:
         """The controller, once it is open."""
         return self._node.controller
+
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of the controller's replica."""
+        assert self._node.controller is not None, "the quorum is not open"
+        return self._node.controller.figures()
 
     @property
     def listeners(self) -> list[BoundListener]:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.membership.quorum import Quorum
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.replication.replication import Replication
     from wirebroker.request.handlers import Registry
 
@@ -150,6 +151,10 @@ class Server:
     def controller(self) -> QuorumController | None:
         """The controller in this process, if any, once it is open."""
         return self.quorum.controller
+
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of this node's replica of the metadata log, once it is open."""
+        return self.quorum.raft_figures()
 
     @property
     def lifecycle(self) -> BrokerLifecycle:

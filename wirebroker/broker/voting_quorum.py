@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -67,6 +68,11 @@ class VotingQuorum(JoinedQuorum):
     def controller(self) -> QuorumController | None:
         """The controller, once it is open."""
         return self._node.controller
+
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of the controller's replica."""
+        assert self._node.controller is not None, "the quorum is not open"
+        return self._node.controller.figures()
 
     @property
     def listeners(self) -> list[BoundListener]:

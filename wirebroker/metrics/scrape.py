@@ -48,7 +48,6 @@ from wirebroker.metrics.raft_rows import add_raft
 from wirebroker.metrics.recent_quantiles import RecentQuantiles
 from wirebroker.metrics.request_rows import add_requests
 from wirebroker.metrics.share_rows import add_share_partitions
-from wirebroker.quorum.raft.raft_figures import observer_figures
 from wirebroker.replica.traffic import TrafficSum
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from wirebroker.http.routes import Routes
     from wirebroker.maintenance.compactor import Compactor
     from wirebroker.metrics.page import LabelTexts
-    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.replica.partition import Partition
 
 _NO_LABELS: Final = label_texts(())
@@ -85,8 +84,7 @@ class Scraped(Protocol):
         """See Server."""
         ...
 
-    @property
-    def controller(self) -> QuorumController | None:
+    def raft_figures(self) -> RaftFigures:
         """See Server."""
         ...
 
@@ -173,11 +171,10 @@ class Scrape:
         counts.offline_directories = sum(not directory.is_online for directory in directories)
         counts.cordoned_directories = sum(directory.is_cordoned for directory in directories)
         await self._add_partitions(page, counts, broker, slices)
-        image, controller = broker.metadata.image, self._server.controller
-        await add_cluster(page, image, slices, is_controller=self._server.is_controller)
-        await add_raft(
-            page, observer_figures(image) if controller is None else controller.figures(), slices
+        await add_cluster(
+            page, broker.metadata.image, slices, is_controller=self._server.is_controller
         )
+        await add_raft(page, self._server.raft_figures(), slices)
         await self._add_groups(page, counts, broker, slices)
         if broker.client_metrics is not None:
             await add_client_metrics(page, broker.client_metrics, slices)

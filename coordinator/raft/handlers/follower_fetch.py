@@ -75,6 +75,8 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
             f"the leader's snapshot {snapshot} ends before committed records", lacks_commits=True
         )
         return False
+    if follower.download is not None and follower.download.point == snapshot:
+        return True  # a piece was late, so this replica has fetched meanwhile
     if snapshot not in core.log.snapshots:
         core.give_up_download()
         follower.download = SnapshotDownload(snapshot)

@@ -218,9 +218,12 @@ class LeaderState:
 
     def forget_silent_observers(self, now_ms: int) -> None:
         """Forget the observers that have stopped."""
-        since = now_ms - _OBSERVER_FORGOTTEN_AFTER_MS
-        for key in [key for key, seen in self.observers.items() if seen.last_fetch_ms <= since]:
+        for key in [key for key, seen in self.observers.items() if _is_silent(seen, now_ms)]:
             del self.observers[key]
+
+    def observer_count(self, now_ms: int) -> int:
+        """Return how many observers have fetched recently."""
+        return sum(not _is_silent(seen, now_ms) for seen in self.observers.values())
 
     def _observe(self, key: ReplicaKey) -> ReplicaProgress:
         if len(self.observers) >= _MAX_OBSERVERS:
@@ -235,3 +238,7 @@ class LeaderState:
     @property
     def _others_in_majority(self) -> int:
         return len(self.voters) // 2 + 1 - (1 if self.is_voter else 0)
+
+
+def _is_silent(observer: ReplicaProgress, now_ms: int) -> bool:
+    return observer.last_fetch_ms <= now_ms - _OBSERVER_FORGOTTEN_AFTER_MS

@@ -173,11 +173,6 @@ class ActiveController:
             reason = f"no active controller found within {timeout_s:g} s"
             raise CannotConnectError("the controller", reason) from error
 
-    def learn(self, controller_id: int, address: PeerAddress) -> None:
-        """Use the controller that a Fetch response to a follower has named (KIP-853)."""
-        self.controller_id = controller_id
-        self._current = self._node(address)
-
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""
         if self._current is not None and self._current.address == address:
@@ -209,7 +204,10 @@ class ActiveController:
     async def _look(self) -> Node:
         """Ask all known controllers; see `find`."""
         addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
-        pending = {asyncio.create_task(look_up(self._node(address))) for address in addresses}
+        pending = {
+            asyncio.create_task(look_up(self._node(address), self.cluster_id))
+            for address in addresses
+        }
         failed_before: ControllerLookup | None = None
         problems: list[LookupProblem] = []
         try:

@@ -7,6 +7,7 @@ metadata log, whose responses name the leader and its address, as Kafka's nodes 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -43,14 +44,17 @@ class LookupProblem(NamedTuple):
     is_of_a_broker: bool = False
 
 
-async def look_up(node: Node) -> ControllerLookup | LookupProblem:
-    """Ask a node for the active controller."""
+async def look_up(node: Node, cluster_id: str | None) -> ControllerLookup | LookupProblem:
+    """Ask a node for the active controller of a cluster, or of any if `cluster_id` is None."""
     try:
         answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return await _look_up_by_fetch(node)
+            return await _look_up_by_fetch(node, cluster_id)
     except PeerError as error:
         return LookupProblem(str(error))
+    is_other = not answer.error_code and answer.cluster_id != cluster_id
+    if is_other and None not in (cluster_id, answer.cluster_id):
+        return LookupProblem(f"{node.address} belongs to another cluster, {answer.cluster_id}")
     return _described(node, answer)
 
 
@@ -75,13 +79,14 @@ def _described(node: Node, answer: Any) -> ControllerLookup | LookupProblem:
     return ControllerLookup(answer.cluster_id, answer.controller_id, addresses)
 
 
-async def _look_up_by_fetch(node: Node) -> ControllerLookup | LookupProblem:
+async def _look_up_by_fetch(node: Node, cluster_id: str | None) -> ControllerLookup | LookupProblem:
     """Read who leads from the response to a Fetch of epoch 0, which contains no records.
 
     Raises:
         PeerError: There is no response.
     """
-    answer = await node.request(ApiKey.FETCH, _fetch, timeout_s=_PROBE_S)
+    question = partial(_fetch, cluster_id)
+    answer = await node.request(ApiKey.FETCH, question, timeout_s=_PROBE_S)
     if answer.error_code:
         return _error(node, answer.error_code, "")
     leaders = [
@@ -98,7 +103,7 @@ async def _look_up_by_fetch(node: Node) -> ControllerLookup | LookupProblem:
     return ControllerLookup(None, leaders[0], addresses)
 
 
-def _fetch(version: int) -> dict[str, Any]:
+def _fetch(cluster_id: str | None, version: int) -> dict[str, Any]:
     del version  # an older controller names no addresses
     partition = {
         "partition": 0,
@@ -109,6 +114,7 @@ def _fetch(version: int) -> dict[str, Any]:
         "partition_max_bytes": 1,
     }
     return {
+        "cluster_id": cluster_id,
         "replica_state": {"replica_id": -1, "replica_epoch": -1},
         "max_wait_ms": 0,
         "min_bytes": 0,

@@ -269,9 +269,9 @@ class MetadataStore:
     def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
         """Return whole batches of one segment, if any, from a batch's offset to `end_offset`.
 
-        The first batch may exceed `max_bytes`.
+        The first batch may exceed `max_bytes`. There are none if a snapshot has replaced `offset`.
         """
-        if offset >= end_offset:
+        if not self.start_offset <= offset < end_offset:
             return None
         bases = [segment.base_offset for segment in self._segments]
         segment = self._segments[bisect_right(bases, offset) - 1]

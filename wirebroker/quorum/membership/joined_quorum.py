@@ -20,7 +20,7 @@ from wirebroker.config.listeners.listeners import (
     to_controllers,
 )
 from wirebroker.config.protection import check_cluster
-from wirebroker.config.quorum import bootstrap_servers_of, controllers_of
+from wirebroker.config.quorum import controllers_of
 from wirebroker.coordinator.controller.features.feature_control import check_features
 from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
 from wirebroker.net.client.settings import PeerAddress
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
@@ -132,6 +133,11 @@ class JoinedQuorum:
         """None: the controllers are elsewhere."""
         return None
 
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of the observer."""
+        assert self._observer is not None, "the quorum is not open"
+        return self._observer.node.figures()
+
     @property
     def listeners(self) -> list[BoundListener]:
         """Always empty: the controllers are elsewhere."""
@@ -160,7 +166,7 @@ class JoinedQuorum:
         observer = self._observer = MetadataObserver(
             self._config,
             self.metadata,
-            servers=[PeerAddress(*server) for server in bootstrap_servers_of(self._config)],
+            servers=self._addresses,
             files=self._files,
             clock=self._clock,
             on_failure=self._fail,

@@ -1,7 +1,7 @@
 """Observes the metadata log of a quorum in other processes: the replica of a broker.
 
 It never votes. Only problems that retries cannot solve end it: records that it cannot apply, a
-failed disk, another cluster, a missing permission, a leader without records that were committed.
+failed disk, a leader that keeps refusing this node, a leader without records that were committed.
 
 Source: Kafka's KafkaRaftManager in a broker, and MetadataLoader.
 """
@@ -14,12 +14,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.raft.model.replica_key import Destination, bootstrap_destinations
+from wirebroker.coordinator.raft.model.replica_key import (
+    Destination,
+    bootstrap_destinations,
+    destination_of,
+)
 from wirebroker.coordinator.raft.states.replica_core import Identity
 from wirebroker.quorum.membership.cluster_lookup import (
     controller_listener,
     registered_controllers,
 )
+from wirebroker.quorum.membership.leader_refusals import PATIENCE_S, LeaderRefusals
 from wirebroker.quorum.raft.leader_watch import LeaderWatch, server_states
 from wirebroker.quorum.raft.quorum_settings import quorum_settings, static_voters
 from wirebroker.quorum.raft.raft_connections import raft_channel
@@ -79,6 +84,7 @@ class MetadataObserver:
         "_node",
         "_on_failure",
         "_opened_s",
+        "_refusals",
         "_servers",
         "_transport",
         "_watch",
@@ -122,6 +128,7 @@ class MetadataObserver:
         self._controllers: object = None
         self._failed = asyncio.Event()
         self._opened_s = clock.monotonic()
+        self._refusals = LeaderRefusals()
         self.failure: str | None = None
 
     @property
@@ -249,8 +256,18 @@ class MetadataObserver:
         self._fail(f"the metadata log cannot be written: {error}")
 
     def _refused(self, address: PeerAddress, error: ErrorCode) -> None:
-        if error in _FATAL:
-            self._fail(f"the cluster's metadata cannot be followed: {address}: {error.name}")
+        """Fail if the followed leader keeps refusing this node; other controllers do not count."""
+        leader = self.node.known_leader
+        followed = destination_of(leader.leader_id, leader.endpoints, self._listener)
+        if error not in _FATAL or followed is None or followed[1:] != tuple(address):
+            return
+        if self._refusals.are_final(
+            address, heard_s=self.node.leader_heard_s, now_s=self._clock.monotonic()
+        ):
+            self._fail(
+                f"the cluster's metadata cannot be followed: the leader {address} has refused"
+                f" this node for {PATIENCE_S:.0f} s: {error.name}"
+            )
 
     def _fail(self, reason: str) -> None:
         if self.failure is None:

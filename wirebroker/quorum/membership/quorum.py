@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.quorum.raft.raft_figures import RaftFigures
 
 
 class Quorum(Protocol):
@@ -38,6 +39,10 @@ class Quorum(Protocol):
     @property
     def controller(self) -> QuorumController | None:
         """The controller in this process, if any, once it is open."""
+        ...
+
+    def raft_figures(self) -> RaftFigures:
+        """Return the figures of this node's replica of the metadata log."""
         ...
 
     @property

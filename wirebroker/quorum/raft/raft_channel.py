@@ -164,10 +164,8 @@ class RaftChannel:
                 self._peers.pop(node_id).node.abort()
 
     def _note_refusal(self, peer: _Peer, error: ErrorCode, outcome: str) -> None:
-        """Report a refused request, or log it unless the last one had the same outcome."""
-        if self._on_refused is not None:
-            self._on_refused(peer.node.address, error)
-        elif error in _REFUSALS and peer.outcome != outcome:
+        """Log a refused request, unless the last one had the same outcome, and report it."""
+        if error in _REFUSALS and peer.outcome != outcome:
             LOGGER.warning(
                 "%s refuses the requests of this node with %s: %s",
                 peer.node.address,
@@ -175,6 +173,8 @@ class RaftChannel:
                 _REFUSALS[error],
                 extra=_ABOUT_PEERS,
             )
+        if self._on_refused is not None:
+            self._on_refused(peer.node.address, error)
 
     async def _request(self, node: Node, request: RaftRequest) -> RaftResponse:
         key = KEYS[type(request)]

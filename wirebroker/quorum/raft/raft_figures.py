@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from typing import NamedTuple
 
 
 class RaftFigures(NamedTuple):
@@ -16,7 +13,7 @@ class RaftFigures(NamedTuple):
         leader_id: -1 if there is none. Likewise `vote` and `high_watermark`.
         observers: On the leader: how many replicas that do not vote fetch from it.
         has_uncommitted_voters: On the leader: whether a change of the voters is not committed.
-        unknown_voters: Voters without a known address.
+        unknown_voters: Other voters without a known address.
         commit_average_ms: Of recent commits, likewise the next three.
     """
 
@@ -37,8 +34,3 @@ class RaftFigures(NamedTuple):
     election_highest_ms: int | None = None
     fetched_per_s: float | None = None
     appended_per_s: float | None = None
-
-
-def observer_figures(image: ClusterImage) -> RaftFigures:
-    """Return the figures of a broker whose process has no controller."""
-    return RaftFigures("observer", image.epoch, image.offset, image.offset)

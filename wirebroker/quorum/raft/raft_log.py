@@ -1,4 +1,4 @@
-"""The metadata log of a replica that votes or may vote: its files, and what waits to be applied.
+"""The metadata log of a replica, a voter or an observer: its files, and unapplied batches.
 
 The raft machine decides what is appended, truncated and committed (coordinator/raft); this class
 does it. Only the appends of this node's controller begin here, because a disk that refuses them
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.raft.model.log_point import LogSlice, SnapshotSlice
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
-    from wirebroker.storage.files import Files, FileSlice
+    from wirebroker.storage.files import DataFile, Files, FileSlice
 
 # The name of a snapshot that is being downloaded, as in Kafka.
 _PART = ".part"
@@ -84,6 +84,7 @@ class RaftLog:
         "_files",
         "_first_data",
         "_is_formatted_only",
+        "_part",
         "_waiting",
         "generation",
         "last_timestamp_ms",
@@ -101,6 +102,8 @@ class RaftLog:
         self._files = files
         self._clock = clock
         self._waiting: deque[WaitingBatch] = deque()
+        # The snapshot that is being downloaded.
+        self._part: DataFile | None = None
 
     @property
     def end_offset(self) -> int:
@@ -147,6 +150,8 @@ class RaftLog:
 
     def close(self) -> None:
         """Close the files."""
+        if self._part is not None:
+            self._part.close()
         self.store.close()
 
     # Writing
@@ -269,7 +274,7 @@ class RaftLog:
         Raises:
             OSError: The disk failed.
         """
-        file = self._files.data(self._part_path(point))
+        file = self._part_file(point)
         if position == 0:
             file.unlink()
         assert file.size() == position, (point, position)
@@ -282,14 +287,15 @@ class RaftLog:
             KafkaError: CORRUPT_MESSAGE: it is damaged; it is deleted.
             OSError: The disk failed.
         """
-        path = self._part_path(point)
-        self._files.data(path).close()
-        content = await in_thread(Work.UPKEEP, self._files.read_file, path)
+        file = self._part_file(point)
+        file.close()
+        content = await in_thread(Work.UPKEEP, self._files.read_file, file.path)
         return await in_thread(Work.UPKEEP, read_snapshot, content), content
 
     def delete_part(self, point: LogPoint) -> None:
         """Delete a downloaded snapshot."""
-        self._files.unlink(self._part_path(point))
+        self._part_file(point).unlink()
+        self._part = None
 
     async def install(self, point: LogPoint, content: bytes) -> None:
         """Replace the log by a downloaded snapshot.
@@ -298,15 +304,23 @@ class RaftLog:
             OSError: The disk failed.
         """
         snapshot = SnapshotId(point.offset, point.epoch)
-        await in_thread(Work.METADATA, self.store.write_snapshot, snapshot, content)
+        # Not METADATA: votes and their syncs must not wait for this one.
+        await in_thread(Work.UPKEEP, self.store.write_snapshot, snapshot, content)
         self.generation += 1
         self._is_formatted_only = False
         self._waiting.clear()
         self.store.restart_at(snapshot)
         self.delete_part(point)
 
-    def _part_path(self, point: LogPoint) -> str:
-        return f"{self.store.directory}/{SnapshotId(point.offset, point.epoch).file_name}{_PART}"
+    def _part_file(self, point: LogPoint) -> DataFile:
+        """Return the file of a download: one object, because each keeps a descriptor."""
+        name = f"{SnapshotId(point.offset, point.epoch).file_name}{_PART}"
+        path = f"{self.store.directory}/{name}"
+        if self._part is None or self._part.path != path:
+            if self._part is not None:
+                self._part.close()
+            self._part = self._files.data(path)
+        return self._part
 
 
 def _fetched(batches: EncodedBatches) -> list[FetchedBatch]:

@@ -84,9 +84,12 @@ class RaftMeters:
             log_end_offset=core.log.end_offset,
             log_end_epoch=core.log.last_epoch,
             voters=len(voters),
-            observers=None if leader is None else len(leader.observers),
+            observers=None if leader is None else leader.observer_count(now_ms),
             has_uncommitted_voters=None if leader is None else int(_has_uncommitted(leader)),
-            unknown_voters=sum(voters.destination(one, name) is None for one in voters.ids),
+            unknown_voters=sum(
+                voters.destination(voter_id, name) is None
+                for voter_id in voters.ids - {core.key.replica_id}
+            ),
             commit_average_ms=self._commits.average_ms(now_ms),
             commit_highest_ms=self._commits.highest_ms(now_ms),
             election_average_ms=self._elections.average_ms(now_ms),

@@ -45,8 +45,10 @@ from wirebroker.coordinator.raft.protocol.events import (
     SnapshotRejected,
 )
 from wirebroker.coordinator.raft.protocol.messages import (
+    NO_LEADER,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    KnownLeader,
     RequestFailure,
 )
 from wirebroker.coordinator.raft.states.epoch_states import FollowerState
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.protocol.actions import Persist, RaftAction
-    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica, KnownLeader
+    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica
     from wirebroker.coordinator.raft.raft_replica import RaftReplica
     from wirebroker.quorum.log.metadata_batches import EncodedBatches
     from wirebroker.quorum.log.metadata_snapshot import SnapshotId
@@ -122,7 +124,6 @@ class RaftNode:
         "_on_voters",
         "_replica",
         "_replies",
-        "_responded",
         "_steps",
         "_stopped",
         "_tasks",
@@ -161,7 +162,7 @@ class RaftNode:
         self._on_failure = on_failure
         self._on_voters = on_voters
         self._tasks: set[asyncio.Task[None]] = set()
-        self._replies = RaftReplies(log, replica.core.known_leader)
+        self._replies = RaftReplies(log, lambda: self.known_leader)
         self._meters = RaftMeters()
         self._steps = RaftSteps(
             replica,
@@ -175,8 +176,6 @@ class RaftNode:
         self._is_syncing = False
         self._is_ended = False
         self._stopped = asyncio.Event()
-        # Set after each response of another node, for `until_caught_up`.
-        self._responded = asyncio.Event()
         self.failure: str | None = None
         self.leadership = QuorumLeadership(None, replica.core.state.epoch)
         self.snapshots = RaftSnapshots(
@@ -234,7 +233,9 @@ class RaftNode:
 
     @property
     def known_leader(self) -> KnownLeader:
-        """The leader and its listeners, as far as they are known."""
+        """The leader and its listeners, if they are known and `quorum-state` names the leader."""
+        if self._steps.is_writing:
+            return KnownLeader(NO_LEADER, self.leadership.epoch)
         return self._replica.core.known_leader()
 
     @property
@@ -281,9 +282,9 @@ class RaftNode:
         while not self.is_caught_up:
             if self._is_ended:
                 return False
-            self._responded.clear()
+            self._steps.performed.clear()
             if self._committed.is_idle:
-                await self._responded.wait()
+                await self._steps.performed.wait()
             else:
                 await self._committed.settle()
         return True
@@ -481,7 +482,6 @@ class RaftNode:
     async def _send(self, send: Send) -> None:
         response = await self._transport.request(send.destination, send.request)
         self._steps.handle(ResponseReceived(send.request_id, send.destination, response))
-        self._responded.set()
 
     def _begin_sync(self) -> None:
         if not self._is_syncing:
@@ -552,7 +552,6 @@ class RaftNode:
     def _end(self) -> None:
         self._is_ended = True
         self._stopped.set()
-        self._responded.set()
         self._steps.end()
         self._replies.end()
         self._transport.abort()

@@ -41,7 +41,11 @@ _FEWEST_SUPERSEDED: Final = 3
 
 
 class RaftSteps:
-    """The steps of a machine, on one event loop."""
+    """The steps of a machine, on one event loop.
+
+    Attributes:
+        performed: Set after all actions of a step, and at the end; waiting callers clear it.
+    """
 
     __slots__ = (
         "_act",
@@ -55,6 +59,7 @@ class RaftSteps:
         "_timer_ms",
         "_write",
         "_writing",
+        "performed",
     )
 
     def __init__(
@@ -89,6 +94,7 @@ class RaftSteps:
         self._is_ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self.performed = asyncio.Event()
 
     @property
     def is_writing(self) -> bool:
@@ -120,6 +126,7 @@ class RaftSteps:
     def end(self) -> None:
         """Handle nothing from now on; may be repeated."""
         self._is_ended = True
+        self.performed.set()
         self._events.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -142,6 +149,7 @@ class RaftSteps:
                     )
                     return
                 self._act(action)
+            self.performed.set()
             self._arm(wake_ms)
 
     async def _persist(

@@ -18,8 +18,10 @@ from wirebroker.coordinator.raft.model.election_state import ElectionState
 from wirebroker.coordinator.raft.model.log_point import LogPoint
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.replica_key import Destination
-from wirebroker.coordinator.raft.protocol.actions import Send, Sync, Violation
+from wirebroker.coordinator.raft.protocol.actions import DiscardSnapshot, Send, Sync, Violation
 from wirebroker.coordinator.raft.protocol.messages import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     KnownLeader,
     LogFetchRequest,
     LogFetchResponse,
@@ -151,3 +153,25 @@ def test_follower_notes_what_the_leader_has_committed_and_when_it_responded():
     assert machine.core.state.leader_high_watermark == 20
     assert machine.core.high_watermark == 11
     assert machine.core.leader_heard_ms == machine.now_ms
+
+
+@pytest.mark.parametrize(
+    ("named", "position"),
+    [(LogPoint(5, 40), 3), (LogPoint(5, 50), 0)],
+    ids=["the same snapshot", "another snapshot"],
+)
+def test_download_continues_after_a_late_piece(named, position):
+    machine = Machine(own=9, election=FOLLOWING, is_voter_capable=False)
+    (send,) = machine.sent(LogFetchRequest)
+    machine.answer(send, from_leader(machine, snapshot=LogPoint(5, 40)))
+    (send,) = machine.sent(FetchSnapshotRequest)
+    leader = KnownLeader(2, machine.epoch, endpoints(2))
+    piece = FetchSnapshotResponse(ErrorCode.NONE, leader, LogPoint(5, 40), 6, 0, data=b"abc")
+    machine.answer(send, piece)
+    # No response: any controller is asked.
+    machine.pass_time(machine.core.settings.request_timeout_ms)
+    (send,) = machine.sent(LogFetchRequest)
+    machine.answer(send, from_leader(machine, snapshot=named))
+    (send,) = machine.sent(FetchSnapshotRequest)
+    assert (send.request.snapshot, send.request.position) == (named, position)
+    assert len(machine.of(DiscardSnapshot)) == (position == 0)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
 from tests.unit.wirebroker.broker.controller_group import ControllerGroup
 from tests.unit.wirebroker.quorum.log.metadata_kit import write
 from wirebroker.broker import late_modules
+from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.quorum.raft import leader_watch
+from wirebroker.quorum.raft.raft_node import RaftNode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,3 +117,19 @@ async def test_controller_that_has_grown_logs_that_its_quorum_has_no_leader(
 
 def _is_leaderless(line: str) -> bool:
     return "the metadata quorum has had no leader" in line
+
+
+async def test_controller_that_stops_joins_no_other_voters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of voters may arrive until the listeners are closed."""
+    async with ControllerGroup(tmp_path, 1) as group:
+        controller = await group.leader()
+        (server,) = group.servers.values()
+        assert isinstance(server, ControllerServer)
+        await server.node.end_duties()
+        monkeypatch.setattr(RaftNode, "is_only_voter", property(lambda _: False))
+        assert not controller.node.is_only_voter
+        server.node._voters_changed()
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "join the voters"]
+        assert server.node.voters == ""

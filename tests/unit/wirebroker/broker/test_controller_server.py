@@ -79,7 +79,7 @@ async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[Remo
         clock=SystemClock(),
         random=random.Random(1),
     )
-    controllers.learn(voters[0].rules.node_id, addresses[0])
+    controllers._current = controllers._node(addresses[0])
     channel = RemoteChannel(controllers, SystemClock(), timeout_s=timeout_s)
     try:
         yield channel

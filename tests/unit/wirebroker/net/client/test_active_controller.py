@@ -263,22 +263,21 @@ async def test_concurrent_requests_share_one_search():
     await controller.close()
 
 
-async def test_controller_learned_by_a_follower_is_used():
-    quorum = Quorum()
-    quorum.elect(TWO)
-    controller = quorum.way_to_it(ONE)
-    controller.learn(2, TWO)
-    await heartbeat(controller)
-    assert quorum.served == [TWO]
-    assert quorum.peers[ONE].dials == 0
-    await controller.close()
-
-
 async def test_removed_controllers_are_no_longer_used():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)
-    controller.learn(2, OLD)
+    answers = quorum.peers[ONE].answers
+    describe_present = answers[ApiKey.DESCRIBE_CLUSTER]
+    answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
+        {
+            "endpoint_type": 2,
+            "cluster_id": "the-cluster",
+            "controller_id": 4,
+            "brokers": [{"broker_id": 4, "host": OLD.host, "port": OLD.port}],
+        }
+    )
     await heartbeat(controller)
+    answers[ApiKey.DESCRIBE_CLUSTER] = describe_present
     assert quorum.served == [OLD]
     quorum.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = lambda request: request.answer(
         {"error_code": ErrorCode.NOT_CONTROLLER}
@@ -386,3 +385,26 @@ async def test_abort_fails_a_pending_request_at_once():
     controller.abort()
     with pytest.raises(ConnectionLostError, match="closed by us"):
         await request
+
+
+async def test_controller_of_another_cluster_is_not_used():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    controller.cluster_id = "another-cluster"
+    controller.forget(ONE)
+    with pytest.raises(CannotConnectError, match="c1:9093 belongs to another cluster, the-cluster"):
+        await controller.find(1.0)
+    assert quorum.served == [ONE]
+
+
+async def test_known_cluster_is_sent_to_nodes_that_refuse_descriptions():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    quorum.refuse_descriptions()
+    controller.forget(ONE)
+    await heartbeat(controller)
+    (fetch,) = [request for request in quorum.peers[ONE].link.asked if request.key is ApiKey.FETCH]
+    assert fetch.body.cluster_id == "the-cluster"
+    await controller.close()

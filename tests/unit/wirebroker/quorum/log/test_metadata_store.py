@@ -1,12 +1,15 @@
-"""When the metadata log's files are synced."""
+"""When the metadata log's files are synced, and which records they contain."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.unit.wirebroker.quorum.log.metadata_kit import NO_OP
 from wirebroker.base.clock import SystemClock
 from wirebroker.quorum.log.metadata_batches import BatchBuilder
+from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
 from wirebroker.quorum.log.metadata_store import MetadataStore
 from wirebroker.storage.files import Files
 
@@ -51,4 +54,26 @@ def test_name_of_a_new_segment_is_synced_with_its_first_records(tmp_path: Path) 
     assert len(files.synced) == 1
     store.sync()
     assert files.synced == [store.directory] * 2
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_stored"), [(0, False), (2, False), (3, True), (4, True), (5, False)]
+)
+def test_records_before_the_start_of_the_log_cannot_be_read(
+    tmp_path: Path, offset: int, is_stored: bool
+) -> None:
+    """A fetch may wait while a snapshot replaces the records that it requested."""
+    store = MetadataStore(Files(), str(tmp_path), SystemClock())
+    store.open()
+    store.recover()
+    for _ in range(3):
+        _append(store)
+    store.roll()
+    for _ in range(2):
+        _append(store)
+    snapshot = SnapshotId(3, 1)
+    store.write_snapshot(snapshot, encode_first_snapshot(1, []))
+    store.advance_start(snapshot)
+    assert (store.slice_from(offset, store.end_offset, 1 << 20) is not None) == is_stored
     store.close()

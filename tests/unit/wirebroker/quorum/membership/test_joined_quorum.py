@@ -11,6 +11,7 @@ from tests.support.brokers.servers import running
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.records.control import KRaftVersion
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.rows.authorizer import STANDARD
 from wirebroker.coordinator.controller.features.feature_control import feature_level
@@ -18,6 +19,8 @@ from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, 
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.net.client.tcp_dialer import TcpDialer
+from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
 from wirebroker.quorum.membership.cluster_lookup import controllers_at, find_cluster
 from wirebroker.quorum.membership.join import config_of_member, configured_node_id
 from wirebroker.quorum.membership.joined_quorum import JoinedQuorum, check_joinable
@@ -83,6 +86,38 @@ async def test_broker_port_given_as_controller_fails_at_once(tmp_path):
         ):
             await find_cluster(controllers, clock=SystemClock(), timeout_s=10 * PATIENCE_S)
         await controllers.close()
+
+
+CONTROLLERS = {
+    "controller.quorum.bootstrap.servers": "127.0.0.1:1",
+    "controller.quorum.voters": "101@127.0.0.1:2,102@127.0.0.1:3",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "ports"),
+    [(("controller.quorum.voters",), "23"), (tuple(CONTROLLERS), "123")],
+    ids=["voters", "both"],
+)
+async def test_observer_of_dynamic_voters_asks_all_configured_controllers(
+    tmp_path, settings, ports
+):
+    """With kraft.version 1, the voters are those in the log, which may all have moved."""
+    config = Config(
+        {"process.roles": "broker", "node.id": "2"}
+        | {"initial.broker.registration.timeout.ms": "100"}
+        | {name: CONTROLLERS[name] for name in settings}
+    )
+    directory = tmp_path / DIRECTORY_NAME
+    directory.mkdir()
+    content = encode_first_snapshot(1, [], voters=[KRaftVersion(1)])
+    (directory / FORMATTED.file_name).write_bytes(content)
+    quorum = JoinedQuorum(config, files=Files(), clock=SystemClock(), on_failure=pytest.fail)
+    with pytest.raises(StartError, match="the metadata was not fetched") as refused:
+        await quorum.open(str(tmp_path), cluster_id="cluster", directory_id=bytes(15) + b"\x02")
+    await quorum.abandon()
+    asked = [f"127.0.0.1:{port}" in str(refused.value) for port in "123"]
+    assert asked == [port in ports for port in "123"]
 
 
 def image_of(*records: MetadataRecord) -> ClusterImage:

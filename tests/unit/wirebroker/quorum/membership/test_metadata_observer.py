@@ -234,21 +234,76 @@ async def test_damaged_batch_is_fetched_again(folder, caplog):
 async def test_another_cluster_is_not_followed(folder):
     observer = Observer(folder, Servers(Leader()))
     await observer.start("AAAAAAAAAAAAAAAAAAAAAA")
-    assert "127.0.0.1:9101: INCONSISTENT_CLUSTER_ID" in await observer.failure()
+    assert not await observer.parts.until_caught_up(0.2)
+    assert observer.follower.image.offset == 0
+    await observer.stop()
+
+
+REFUSALS = [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_CLUSTER_ID]
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: error.name)
+async def test_leader_that_keeps_refusing_ends_the_observer(folder, error):
+    leader, clock = Leader(), HandClock()
+    observer = Observer(folder, Servers(leader), clock=clock)
+    leader.write(topic("a", 1))
+    await observer.start()
+    await observer.until(2)
+    await refused(leader, error)
+    assert observer.parts.failure is None
+    clock.passed_ms += 10_000
+    assert f"refused this node for 10 s: {error.name}" in await observer.failure()
     assert not await observer.parts.until_caught_up(PATIENCE_S)
     await observer.stop()
 
 
-async def test_missing_permission_ends_the_observer(folder):
-    leader = Leader()
-    observer = Observer(folder, Servers(leader))
-    leader.write(topic("a", 1))
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: error.name)
+async def test_leader_that_refuses_for_a_moment_is_followed_again(folder, error):
+    leader, clock = Leader(), HandClock()
+    observer = Observer(folder, Servers(leader), clock=clock)
     await observer.start()
-    await observer.until(2)
-    leader.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    leader.write(topic("b", 2))
-    assert "CLUSTER_AUTHORIZATION_FAILED" in await observer.failure()
+    for number in range(1, 4):
+        leader.write(topic(f"topic-{number}", number))
+        await observer.until(leader.end_offset)
+        await refused(leader, error)
+        leader.error = ErrorCode.NONE
+        clock.passed_ms += 9_000
+    leader.write(topic("last", 4))
+    await observer.until(leader.end_offset)
+    assert observer.parts.failure is None
     await observer.stop()
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: error.name)
+async def test_refusals_of_other_controllers_do_not_end_the_observer(folder, error):
+    leader, other, clock = Leader(), Leader(node_id=102), HandClock()
+    other.error = error
+    observer = Observer(folder, Servers(leader, other), clock=clock)
+    await observer.start()
+    leader.write(topic("a", 1))
+    await observer.until(2)
+    leader.is_down = True
+    leader.tell()
+    for _ in range(3):
+        count = len(other.asked)
+        clock.passed_ms += 10_000
+        await until(lambda: len(other.asked) > count)  # noqa: B023 - awaited here
+    leader.is_down = False
+    leader.write(topic("b", 2))
+    clock.passed_ms += 10_000
+    await observer.until(4)
+    assert observer.parts.failure is None
+    await observer.stop()
+
+
+async def refused(leader: Leader, error: ErrorCode) -> None:
+    """Let the leader refuse at least one request of an observer."""
+    count = len(leader.asked)
+    leader.error = error
+    # The fetch that waits gets its response first.
+    leader.commit(leader.high_watermark)
+    leader.write([metadata_record(RecordType.NO_OP)])
+    await until(lambda: len(leader.asked) > count)
 
 
 async def test_committed_records_are_never_cut(folder):
@@ -262,7 +317,7 @@ async def test_committed_records_are_never_cut(folder):
     other.write(topic("c", 3))
     leader.is_down, other.is_down = True, False
     leader.tell()
-    assert "before offset 4, committed" in await observer.failure()
+    assert "before the committed offset 4" in await observer.failure()
     assert sorted(observer.follower.image.topics) == ["a", "b"]
     await observer.stop()
     # The files do not say what was committed, so a start follows the leader again.

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.coordinators.raft_kit import STATES, machine_in
+from tests.support.coordinators.raft_kit import STATES, Machine, machine_in, voter_set
 from tests.unit.wirebroker.quorum.raft.quorum_kit import QuorumInMemory
 from wirebroker.base.recent_times import PERIOD_MS
+from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.raft.raft_meters import RaftMeters
 
 if TYPE_CHECKING:
@@ -30,6 +31,30 @@ def test_states_have_the_names_of_kafka(state: str) -> None:
     assert (figures.vote == 1) == (state in ("leader", "candidate"))
     assert (figures.leader_id == 1) == (state in ("leader", "resigned"))
     assert figures.unknown_voters == 0
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "expected"), [(0, 1), (299_999, 1), (300_000, 0), (3_600_000, 0)]
+)
+def test_observers_that_have_stopped_are_not_counted(silent_ms: int, expected: int) -> None:
+    machine = machine_in("leader")
+    machine.fetch_as(9)
+    figures = RaftMeters().figures(machine.core, machine.now_ms + silent_ms)
+    assert figures.observers == expected
+
+
+@pytest.mark.parametrize(
+    ("without_address", "expected"), [((1,), 0), ((2,), 1), ((1, 2, 3), 2)], ids=str
+)
+def test_only_other_voters_need_a_known_address(
+    without_address: tuple[int, ...], expected: int
+) -> None:
+    voters = VoterSet(
+        voter._replace(endpoints=()) if voter.voter_id in without_address else voter
+        for voter in voter_set(1, 2, 3)
+    )
+    core = Machine(members=voters, own=1).core
+    assert RaftMeters().figures(core, _NOW_MS).unknown_voters == expected
 
 
 def test_election_is_timed_from_the_last_candidacy_to_a_leader() -> None:

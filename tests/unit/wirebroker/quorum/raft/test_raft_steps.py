@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.quorum.raft.quorum_kit import (
     CLUSTER_ID,
     LISTENER,
@@ -20,8 +21,12 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
+from wirebroker.coordinator.raft.model.replica_key import Destination
+from wirebroker.coordinator.raft.protocol.events import ResponseReceived
+from wirebroker.coordinator.raft.protocol.messages import NO_LEADER, RequestFailure
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
 from wirebroker.quorum.raft.raft_node import ELECTION_FILE, RaftNode
+from wirebroker.quorum.raft.raft_steps import RaftSteps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +130,39 @@ async def test_vote_is_sent_when_it_is_on_disk_and_later_requests_wait(
         assert _stored_epoch(follower) == before + _LATER
         refused = _only_partition(await again)
         assert (refused["vote_granted"], refused["leader_epoch"]) == (False, before + _LATER)
+
+
+async def test_leader_is_not_named_while_it_is_written(
+    tmp_path: Any, disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with QuorumInMemory(tmp_path, 3) as quorum:
+        node = (await _follower(quorum, disk)).node
+        assert node is not None
+        named = node.known_leader
+        assert named.leader_id != NO_LEADER
+        with monkeypatch.context() as writing:
+            writing.setattr(RaftSteps, "is_writing", property(lambda _: True))
+            assert node.known_leader == (NO_LEADER, named.epoch, ())
+            assert node._replies._leader() == node.known_leader
+        assert node.known_leader.leader_id == named.leader_id
+        disk.release()
+
+
+async def test_event_that_waits_for_a_write_is_not_performed(tmp_path: Any, disk: SlowDisk) -> None:
+    """`until_caught_up` looks at the state when a response is handled, not when it arrives."""
+    async with QuorumInMemory(tmp_path, 3) as quorum:
+        follower = await _follower(quorum, disk)
+        assert follower.node is not None
+        steps = follower.node._steps
+        vote = _request_vote(follower, _stored_epoch(follower) + _LATER)
+        await quorum.until(disk.begun.is_set)
+        steps.performed.clear()
+        failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+        steps.handle(ResponseReceived(0, Destination(1, "localhost", 1), failure))
+        assert not steps.performed.is_set()
+        disk.release()
+        await asyncio.wait_for(steps.performed.wait(), PATIENCE_S)
+        assert _only_partition(await vote)["vote_granted"]
 
 
 async def test_leader_that_steps_down_appends_nothing_while_it_writes(
