@@ -18,7 +18,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.delivery.model.entry import NewerFormatError
 from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
-from wirebroker.delivery.service.errors import FencedError, ServiceError
+from wirebroker.delivery.service.errors import FencedError, ServiceError, StoppingError
 from wirebroker.delivery.service.figures import DeliveryFigures
 from wirebroker.delivery.service.index_directory import INDEX_FILES
 from wirebroker.delivery.service.instance import ServiceInstance
@@ -97,10 +97,14 @@ def serve_until(
             try:
                 check_targets(settings.rules, has_authorizer=has_authorizer())
                 topics = _checked_topics(settings, clock)
-                running = ServiceInstance(settings, instance, topics, figures, clock)
+                running = ServiceInstance(
+                    settings, instance, topics, figures, clock, stopping=stopping
+                )
                 ready(_ready_line(settings, instance, port))
                 with _rebuilding(settings.directory):
-                    running.run(stopping)
+                    running.run()
+            except StoppingError:
+                break
             except RefusedDeadLetterError as error:
                 logger.error("%s. The record stays in its topic", error)  # noqa: TRY400
                 return _FAILED
@@ -108,6 +112,9 @@ def serve_until(
                 raise ServiceError(f"{type(error).__name__}: {error}") from None
             except (FencedError, KafkaException, ClientError) as error:
                 _check_refusal(error, settings)
+                if stopping.is_set():
+                    logger.warning("stopped after an error: %s", error)
+                    break
                 if clock.monotonic() - began > _LONGEST_PAUSE_S:
                     pause_s = _FIRST_PAUSE_S
                 logger.warning("starting again in %.1f s: %s", pause_s, error)

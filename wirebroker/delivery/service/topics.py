@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 30.0
+# In a rebalance, for which a service that stops waits (batch_reader.py).
+_ENDS_WAIT_S: Final = 15.0
 # A known topic may have been deleted or extended meanwhile.
 _KNOWN_S: Final = 30.0
 # Entries and dead letters are longer than the records that they contain.
@@ -113,7 +115,7 @@ class ClusterTopics:
         if not requested:
             return {}
         answers = self.admin.list_offsets(
-            requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_WAIT_S
+            requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_ENDS_WAIT_S
         )
         return {place.partition: int(answer.result().offset) for place, answer in answers.items()}
 
