@@ -200,7 +200,7 @@ class ServiceInstance:
             return
         for cause, reason in outcome.refusals.items():
             logger.warning("the broker refused the record for %s: %s", cause, reason)
-        self._machine.aborted(plan, outcome.refusals)
+        self._machine.aborted(plan, outcome.refusals, outcome.unwritable, self._clock.now_ms())
         if was_careful and not outcome.refusals:
             lane.begins_at = self._clock.monotonic() + _PAUSE_S
 

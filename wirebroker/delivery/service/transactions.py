@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -39,6 +40,10 @@ _IDLE_MS: Final = 10_000
 _FLUSH_S: Final = 0.1
 # The broker refuses a whole batch.
 _SIZE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+# Not errors of a record: an abort discards it.
+_DISCARDED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+# Topics in the log after an abort.
+_MOST_LOGGED: Final = 5
 # Errors of a record in the pending topic; other errors are those of the topic.
 _FINAL_IN_PENDING: Final = _SIZE | {KafkaError.INVALID_RECORD}
 # Errors of a record that another attempt would not change.
@@ -75,10 +80,12 @@ class TransactionOutcome(NamedTuple):
         is_committed: Whether it took effect.
         refusals: If not, the reasons for which the broker refused records for good, by their
             causes. There are none if another attempt may succeed, or a careful one would tell.
+        unwritable: Topics of which records were not written for another reason.
     """
 
     is_committed: bool
     refusals: Mapping[str, str] = MappingProxyType({})
+    unwritable: frozenset[str] = frozenset()
 
 
 class Transactions:
@@ -256,7 +263,20 @@ class Transactions:
             self._call(self._producer.abort_transaction, self._ends_by())
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
-        return TransactionOutcome(is_committed=False, refusals=self._refusals())
+        return TransactionOutcome(
+            is_committed=False, refusals=self._refusals(), unwritable=self._unwritable()
+        )
+
+    def _unwritable(self) -> frozenset[str]:
+        """Return the topics that could not be written, perhaps for some time only; log them."""
+        reasons = {
+            failure.topic: failure.error
+            for failure in self._failures
+            if failure.error.code() not in _FINAL | _DISCARDED
+        }
+        for topic, error in islice(reasons.items(), _MOST_LOGGED):
+            logger.warning("topic %s cannot be written: %s", topic, error.str())
+        return frozenset(reasons)
 
     def _refusals(self) -> dict[str, str]:
         """Return the reasons against records, by their causes.
