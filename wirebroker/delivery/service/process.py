@@ -96,7 +96,7 @@ def serve_until(
             began = clock.monotonic()
             try:
                 check_targets(settings.rules, has_authorizer=has_authorizer())
-                topics = _checked_topics(settings, clock)
+                topics = _checked_topics(settings, clock, stopping)
                 running = ServiceInstance(
                     settings, instance, topics, figures, clock, stopping=stopping
                 )
@@ -140,11 +140,13 @@ def _rebuilding(directory: Path) -> Generator[None]:
         raise FencedError(f"the indexes in {directory} are rebuilt: {error}") from error
 
 
-def _checked_topics(settings: ServiceSettings, clock: SystemClock) -> ClusterTopics:
+def _checked_topics(
+    settings: ServiceSettings, clock: SystemClock, stopping: threading.Event
+) -> ClusterTopics:
     topics = ClusterTopics(settings.kafka, clock)
     # Before as well: a topic without any right looks like a missing one.
     check_rights(topics.admin, settings.rules, _user(settings))
-    topics.create_missing(settings)
+    topics.create_missing(settings, stopping)
     check_rights(topics.admin, settings.rules, _user(settings))
     return topics
 
