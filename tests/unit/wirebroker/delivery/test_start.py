@@ -76,7 +76,7 @@ def test_a_missing_right_to_read_configs_is_a_warning(monkeypatch, caplog):
 
 
 class SlowAdmin(FakeAdmin):
-    """Brokers do not know the created pending topic; the service is told to stop meanwhile."""
+    """Brokers do not know the created pending topic; the service is to stop meanwhile."""
 
     def __init__(self, stopping: threading.Event, stops_after: int) -> None:
         super().__init__("compact")

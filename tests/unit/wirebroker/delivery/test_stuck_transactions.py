@@ -112,7 +112,7 @@ def test_partitions_are_not_released_before_the_transaction_is_given_up(
 
 
 class UnansweredProducer(FakeProducer):
-    """No broker answers; the service is told to stop during the third wait."""
+    """No broker answers; the service is to stop during the third wait."""
 
     def __init__(self, stopping: threading.Event) -> None:
         super().__init__()

@@ -78,9 +78,9 @@ def test_a_known_value_is_the_decoded_one(make, module, kinds):
     seen = set()
     for record in make().log:
         if isinstance(record, KnownRecord) and record.value is not None:
-            kind = decode_record_key(record.key).kind
-            seen.add(kind)
-            decoded = module._decoded(kind, record.value)
+            key: Any = decode_record_key(record.key)
+            seen.add(key.kind)
+            decoded = module._decoded(key.kind, record.value)
             assert _without_state(decoded) == _without_state(record.body)
     assert seen == kinds
 
