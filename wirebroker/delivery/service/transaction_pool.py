@@ -14,6 +14,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.delivery.service.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class _Worker:
             try:
                 result = self.transactions.complete(plan, group)
             except BaseException as error:  # noqa: BLE001 - raised in the inbox
-                outcome.set_exception(error)
+                outcome.set_exception(without_frames(error))
             else:
                 outcome.set_result(result)
 
