@@ -12,10 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from struct import Struct, pack
-from struct import error as struct_error
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.codecs.primitives import read_uvarint, uvarint
+from wirebroker.codecs.hot.topic_lists import (
+    LEFT_TO_GENERIC,
+    NO_TAGS,
+    WORK_PER_STEP,
+    UnusualError,
+    decode_topics,
+)
+from wirebroker.codecs.primitives import uvarint
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
@@ -27,11 +33,7 @@ _VERSION: Final = 0
 _HEAD: Final = Struct(">hiib")
 # Up to this many partitions, all lengths in a topic are single bytes.
 _FEW: Final = 31
-_TOPIC_ID_BYTES: Final = 16
 _TAG: Final = 0
-_NO_TAGS: Final = b"\0"
-# Topics between two yields: half a millisecond.
-_TOPICS_PER_STEP: Final = 500
 
 
 class MemberAssignment(NamedTuple):
@@ -44,13 +46,15 @@ class MemberAssignment(NamedTuple):
     revoking: _Partitions
 
 
-class _UnusualError(Exception):
-    """The generic codec has to read the value."""
-
-
 @cache
 def _layout(count: int) -> Struct:
-    """Return the layout of a topic with `count` partitions, few of them."""
+    """Return the layout of a topic with `count` partitions, few of them.
+
+    Raises:
+        UnusualError: There are more, or none.
+    """
+    if not 0 < count <= _FEW:
+        raise UnusualError
     return Struct(f">16sB{count}iBBBB{count}i")
 
 
@@ -58,6 +62,7 @@ def encoded_in_steps(assignment: MemberAssignment) -> Steps[bytes]:
     """Encode a value with its version; partitions are sorted, topics if the mappings are."""
     epoch, previous_epoch, state, assigned, revoking = assignment
     parts = [_HEAD.pack(_VERSION, epoch, previous_epoch, state)]
+    work = 0
     for partitions in (assigned, revoking):
         parts.append(uvarint(len(partitions) + 1))
         for topic_id, epochs in partitions.items():
@@ -73,9 +78,11 @@ def encoded_in_steps(assignment: MemberAssignment) -> Steps[bytes]:
                 )
             else:
                 parts.append(_encode_topic(topic_id, indexes, since))
-            if len(parts) % _TOPICS_PER_STEP == 0:
+            work += 1 + count
+            if work >= WORK_PER_STEP:
+                work = 0
                 yield
-    parts.append(_NO_TAGS)
+    parts.append(NO_TAGS)
     return b"".join(parts)
 
 
@@ -83,7 +90,7 @@ def _encode_topic(topic_id: bytes, indexes: list[int], since: list[int]) -> byte
     count = len(indexes)
     numbers = uvarint(count + 1) + pack(f">{count}i", *indexes)
     if not count:
-        return topic_id + numbers + _NO_TAGS
+        return topic_id + numbers + NO_TAGS
     epochs = uvarint(count + 1) + pack(f">{count}i", *since)
     return topic_id + numbers + b"\1" + uvarint(_TAG) + uvarint(len(epochs)) + epochs
 
@@ -94,29 +101,17 @@ def decode_member_assignment(value: bytes) -> MemberAssignment | None:
         version, epoch, previous_epoch, state = _HEAD.unpack_from(value)
         if version != _VERSION:
             return None
-        assigned, position = _decode_topics(value, _HEAD.size)
-        revoking, position = _decode_topics(value, position)
-    except (struct_error, IndexError, _UnusualError, ValueError):
+        assigned, position = decode_topics(value, _HEAD.size, _layout, _content)
+        revoking, position = decode_topics(value, position, _layout, _content)
+    except LEFT_TO_GENERIC:
         return None
-    if value[position:] != _NO_TAGS:
+    if value[position:] != NO_TAGS:
         return None
     return MemberAssignment(epoch, previous_epoch, state, assigned, revoking)
 
 
-def _decode_topics(value: bytes, position: int) -> tuple[dict[bytes, dict[int, int]], int]:
-    length, position = read_uvarint(value, position)
-    if not length or length > len(value):
-        raise _UnusualError
-    partitions: dict[bytes, dict[int, int]] = {}
-    for _ in range(length - 1):
-        count = value[position + _TOPIC_ID_BYTES] - 1
-        if not 0 < count <= _FEW:
-            raise _UnusualError
-        layout = _layout(count)
-        fields = layout.unpack_from(value, position)
-        middle = count + 2
-        if fields[middle : middle + 4] != (1, _TAG, 1 + 4 * count, count + 1):
-            raise _UnusualError
-        partitions[fields[0]] = dict(zip(fields[2:middle], fields[middle + 4 :], strict=True))
-        position += layout.size
-    return partitions, position
+def _content(count: int, fields: tuple[Any, ...]) -> dict[int, int]:
+    middle = count + 2
+    if fields[middle : middle + 4] != (1, _TAG, 1 + 4 * count, count + 1):
+        raise UnusualError
+    return dict(zip(fields[2:middle], fields[middle + 4 :], strict=True))

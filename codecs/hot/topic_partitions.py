@@ -13,10 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from struct import Struct, pack
-from struct import error as struct_error
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.primitives import read_uvarint, uvarint
+from wirebroker.codecs.hot.topic_lists import (
+    LEFT_TO_GENERIC,
+    NO_TAGS,
+    WORK_PER_STEP,
+    UnusualError,
+    decode_topics,
+)
+from wirebroker.codecs.primitives import uvarint
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
@@ -28,45 +34,46 @@ _Partitions = Mapping[bytes, frozenset[int]]
 TARGET_HEAD: Final = b"\0\0"
 # Up to this many partitions, the length of a topic is a single byte.
 _FEW: Final = 126
-_TOPIC_ID_BYTES: Final = 16
-_NO_TAGS: Final = b"\0"
-# Topics between two yields: half a millisecond.
-_TOPICS_PER_STEP: Final = 500
-
-
-class _UnusualError(Exception):
-    """The generic codec has to read the value."""
 
 
 @cache
 def _layout(count: int) -> Struct:
-    """Return the layout of a topic with `count` partitions, few of them."""
+    """Return the layout of a topic with `count` partitions, few of them.
+
+    Raises:
+        UnusualError: There are more.
+    """
+    if not 0 <= count <= _FEW:
+        raise UnusualError
     return Struct(f">16sB{count}iB")
 
 
 def encoded_in_steps(head: bytes, partitions: _Partitions) -> Steps[bytes]:
     """Encode a value; partitions are sorted, topics if the mapping is."""
     parts = [head, uvarint(len(partitions) + 1)]
+    work = 0
     for topic_id, numbers in partitions.items():
         count = len(numbers)
         indexes = sorted(numbers) if count > 1 else list(numbers)
         if count <= _FEW:
             parts.append(_layout(count).pack(topic_id, count + 1, *indexes, 0))
         else:
-            parts += topic_id, uvarint(count + 1), pack(f">{count}i", *indexes), _NO_TAGS
-        if len(parts) % _TOPICS_PER_STEP == 0:
+            parts += topic_id, uvarint(count + 1), pack(f">{count}i", *indexes), NO_TAGS
+        work += 1 + count
+        if work >= WORK_PER_STEP:
+            work = 0
             yield
-    parts.append(_NO_TAGS)
+    parts.append(NO_TAGS)
     return b"".join(parts)
 
 
 def decode_partitions(value: bytes, head_bytes: int) -> dict[bytes, frozenset[int]] | None:
     """Decode what follows a head; None if the generic codec has to, or if it is malformed."""
     try:
-        partitions, position = _decode_topics(value, head_bytes)
-    except (struct_error, IndexError, _UnusualError, ValueError):
+        partitions, position = decode_topics(value, head_bytes, _layout, _content)
+    except LEFT_TO_GENERIC:
         return None
-    return partitions if value[position:] == _NO_TAGS else None
+    return partitions if value[position:] == NO_TAGS else None
 
 
 def decode_target(value: bytes) -> dict[bytes, frozenset[int]] | None:
@@ -76,19 +83,7 @@ def decode_target(value: bytes) -> dict[bytes, frozenset[int]] | None:
     return decode_partitions(value, len(TARGET_HEAD))
 
 
-def _decode_topics(value: bytes, position: int) -> tuple[dict[bytes, frozenset[int]], int]:
-    length, position = read_uvarint(value, position)
-    if not length or length > len(value):
-        raise _UnusualError
-    partitions: dict[bytes, frozenset[int]] = {}
-    for _ in range(length - 1):
-        count = value[position + _TOPIC_ID_BYTES] - 1
-        if not 0 <= count <= _FEW:
-            raise _UnusualError
-        layout = _layout(count)
-        fields = layout.unpack_from(value, position)
-        if fields[-1]:
-            raise _UnusualError
-        partitions[fields[0]] = frozenset(fields[2:-1])
-        position += layout.size
-    return partitions, position
+def _content(_count: int, fields: tuple[Any, ...]) -> frozenset[int]:
+    if fields[-1]:
+        raise UnusualError
+    return frozenset(fields[2:-1])

@@ -141,9 +141,10 @@ def run_with_kills(nodes: KilledNodes, folder: Path, count: int, seed: int) -> N
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(_TARGET, 2)])[_TARGET].result(60)
     sender = threading.Thread(target=send_records, args=(nodes.bootstrap, count, Random(seed)))
-    try:
+    with contextlib.ExitStack() as stops:
+        stops.callback(_join, sender)
         for instance in instances:
-            instance.start()
+            stops.enter_context(instance)
             instance.wait_until_ready()
         sender.start()
         pause = threading.Event()
@@ -163,8 +164,8 @@ def run_with_kills(nodes: KilledNodes, folder: Path, count: int, seed: int) -> N
             poll_s=1.0,
         )
         check_records(nodes.bootstrap, count)
-    finally:
-        for instance in instances:
-            instance.stop()
-        if sender.ident is not None:
-            sender.join()
+
+
+def _join(sender: threading.Thread) -> None:
+    if sender.ident is not None:
+        sender.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,7 +123,7 @@ def missing(cluster: Cluster, folder: Path) -> str:
     settings = cluster.settings(folder)
     try:
         check_rights(ClusterTopics(cluster.kafka, SystemClock()).admin, settings.rules, "alice")
-        Transactions(settings, "one", SystemClock(), set()).close()
+        Transactions(settings, "one", SystemClock(), set(), threading.Event()).close()
     except ServiceError as error:
         return str(error)
     except KafkaException as error:

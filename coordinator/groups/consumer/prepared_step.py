@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 from wirebroker.coordinator.groups.consumer import joining
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import TopicImage
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 # Topics of a member whose step the operation itself computes: 1 ms.
 _FEW: Final = 500
-_TOPICS_PER_STEP: Final = 500
 # Computations, before the operation does it.
 _MOST_ATTEMPTS: Final = 3
 
@@ -53,20 +54,23 @@ class StepInputs(NamedTuple):
         aim: What it is to reach.
         names: The topics that it subscribes to.
         topics: The cluster's topics.
-        version: That of the owners of partitions.
+        owners: The owners of partitions, those of this group.
+        version: That of the owners.
     """
 
     member: ConsumerMember
     aim: MemberTarget
     names: frozenset[str]
     topics: Mapping[bytes, TopicImage]
+    owners: PartitionEpochs
     version: int
 
     def are(self, other: StepInputs) -> bool:
         """Return whether the other inputs are the same."""
         aim, other_aim = self.aim, other.aim
         return (
-            self.version == other.version
+            self.owners is other.owners
+            and self.version == other.version
             and self.topics is other.topics
             and aim.epoch == other_aim.epoch
             and aim.partitions is other_aim.partitions
@@ -108,7 +112,7 @@ def inputs_of(
     owners = group.partition_epochs
     ids = _SubscribedIds(topics, names)
     aim = MemberTarget(epoch, partitions, ids, has_changed, owned, owners.of_topic)
-    return StepInputs(member, aim, names, topics, owners.version)
+    return StepInputs(member, aim, names, topics, owners, owners.version)
 
 
 def is_large(shard: ServingShard, body: Any) -> bool:
@@ -171,8 +175,11 @@ def _computed(group_id: str, inputs: StepInputs) -> Steps[PreparedStep]:
 def assignment_in_steps(member: ConsumerMember) -> Steps[dict[str, Any]]:
     """Return the assignment of a response."""
     topics: list[dict[str, Any]] = []
+    work = 0
     for topic_id, epochs in member.assigned.items():
         topics.append({"topic_id": topic_id, "partitions": sorted(epochs)})
-        if len(topics) % _TOPICS_PER_STEP == 0:
+        work += 1 + len(epochs)
+        if work >= WORK_PER_STEP:
+            work = 0
             yield
     return {"topic_partitions": topics}

@@ -18,10 +18,11 @@ from collections.abc import (  # noqa: TC003 - compiled tuples look for them
     Mapping,
     Sequence,
 )
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from wirebroker.base.clock import Steps, in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 from wirebroker.coordinator.groups.consumer.consumer_member import (
     NO_PARTITIONS,
     AssignedPartitions,
@@ -29,8 +30,6 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     MemberState,
 )
 
-# Topics between two yields: half a millisecond.
-_TOPICS_PER_STEP: Final = 500
 _NONE: Mapping[int, int] = {}
 _NO_INDEXES: frozenset[int] = frozenset()
 
@@ -118,10 +117,13 @@ def _next_step(
     added: dict[bytes, dict[int, int]] = {}
     is_complete = True
     owned_of = target.owned_of
-    for count, topic_id in enumerate({**target.partitions, **member.assigned}, 1):
-        if count % _TOPICS_PER_STEP == 0:
-            yield
+    work = 0
+    for topic_id in {**target.partitions, **member.assigned}:
         wanted = target.partitions.get(topic_id, _NO_INDEXES)
+        work += 1 + max(len(wanted), len(member.assigned.get(topic_id, _NONE)))
+        if work >= WORK_PER_STEP:
+            work = 0
+            yield
         if topic_id not in target.topic_ids:
             wanted = _NO_INDEXES
         current = member.assigned.get(topic_id)

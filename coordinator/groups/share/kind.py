@@ -20,8 +20,7 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
 
 def replay(shard: ServingShard, key: Any, value: bytes | None, known: Any = None) -> None:
     """Apply a record; see share_replay.replay."""
-    del known
-    share_replay.replay(shard, key, value)
+    share_replay.replay(shard, key, value, known)
 
 
 def on_loaded(shard: ServingShard, now: Moment) -> None:

@@ -50,7 +50,7 @@ def replay(
     group = find_or_create(shard, ShareGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = known or (None if value is None else _decoded(key.kind, value))
+    body = _decoded(key.kind, value) if known is None and value is not None else known
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:

@@ -161,7 +161,12 @@ class SimulatedInstance:
         except RefusedError:
             yield
             yield from self.abort(transaction, epoch)
-            self.machine.aborted(plan, {})
+            unwritable = {
+                output.topic
+                for output in plan.outputs
+                if output.topic != self.rules.pending_topic and self.cluster.random.random() < 0.3
+            }
+            self.machine.aborted(plan, {}, unwritable, self.cluster.now_ms)
             return
         for partition, name in plan.ended:
             self.planned_at[name] = plan.pending_partitions[partition]

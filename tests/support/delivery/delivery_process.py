@@ -52,7 +52,13 @@ class DeliveryProcess:
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env=os.environ)
+            self._process = subprocess.Popen(
+                self._command,
+                stdout=log,
+                stderr=log,
+                # SIGABRT writes the stacks of all threads.
+                env=os.environ | {"PYTHONFAULTHANDLER": "1"},
+            )
 
     def wait_until_ready(self) -> None:
         """Wait for the ready line; a process that ended fails the test with its log."""
@@ -74,15 +80,18 @@ class DeliveryProcess:
             self._process = None
 
     def stop(self) -> None:
+        """End it with SIGTERM; the stacks of one that does not end are in the error."""
         if self._process is None:
             return
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"the service did not stop: {self.text()}") from None
+        except subprocess.TimeoutExpired as error:
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait(STOP_TIMEOUT_S)
+            self._process = None
+            raise AssertionError(f"the service did not stop: {self.text()}") from error
         self._process = None
 
     def cpu_s(self) -> float:

@@ -38,6 +38,7 @@ from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.routing import route
 from wirebroker.delivery.pending.plan import EndedName, TransactionPlan
 from wirebroker.delivery.pending.refusals import Refusals
+from wirebroker.delivery.pending.unwritable import UnwritableTopics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -90,6 +91,7 @@ class DeliveryMachine:
         # Partitions from which an open transaction delivers.
         self._delivering: set[int] = set()
         self._refusals = Refusals()
+        self._unwritable = UnwritableTopics()
 
     @property
     def received_count(self) -> int:
@@ -165,6 +167,8 @@ class DeliveryMachine:
         """Apply a committed transaction."""
         self._refusals.forget([output.cause for output in plan.outputs])
         self._refusals.forget([name for _, name in plan.ended])
+        if self._unwritable:
+            self._unwritable.written({output.topic for output in plan.outputs})
         self._delivering -= plan.pending_partitions.keys()
         for partition, name in plan.ended:
             self.partitions[partition].end(name)
@@ -175,11 +179,20 @@ class DeliveryMachine:
         self._overriding.clear()
         self._is_storing = False
 
-    def aborted(self, plan: TransactionPlan, refusals: Mapping[str, str]) -> None:
+    def aborted(
+        self,
+        plan: TransactionPlan,
+        refusals: Mapping[str, str],
+        unwritable: Collection[str] = (),
+        now_ms: int = 0,
+    ) -> None:
         """Note that a transaction had no effect.
 
         `refusals` are the reasons for which a broker refused records for good, by their causes.
+        `unwritable` are topics that could not be written: nothing is delivered to them for some
+        seconds from `now_ms`.
         """
+        self._unwritable.note(unwritable, now_ms)
         self._refusals.note(refusals, plan.letters)
         self._delivering -= plan.pending_partitions.keys()
         if not plan.received:
@@ -241,9 +254,13 @@ class DeliveryMachine:
         garbage = partition.store.garbage(most)
         plan.ended += [EndedName(number, name) for name in garbage]
         count = len(garbage)
+        postponed: dict[str, int] = {}
         # All garbage first: see PendingPartition.
         for row in partition.store.due(now_ms, most - count) if count < most else ():
             output = self._planned(row, partition, plan, now_ms)
+            if isinstance(output, int):
+                postponed[row.name] = output
+                continue
             if output is None:
                 continue
             plan.add(output)
@@ -252,14 +269,19 @@ class DeliveryMachine:
             count += 1
             if plan.size >= _MOST_BYTES:
                 break
+        for name, until_ms in postponed.items():
+            partition.store.set_due(name, until_ms)
         if count:
             plan.pending_partitions[number] = partition.next_offset
         return count
 
     def _planned(
         self, row: StoredEntry, partition: PendingPartition, plan: TransactionPlan, now_ms: int
-    ) -> OutputRecord | None:
-        """Return what is written for a due entry; None if it is about to be replaced."""
+    ) -> OutputRecord | int | None:
+        """Return what is written for a due entry; None if it is about to be replaced.
+
+        Return a time in milliseconds if its topic cannot be written until then.
+        """
         try:
             entry = decode_entry(row.name, row.value)
         except EntryFormatError as error:
@@ -271,15 +293,21 @@ class DeliveryMachine:
 
     def _delivery(
         self, entry: PendingEntry, plan: TransactionPlan, now_ms: int, due_ms: int
-    ) -> OutputRecord:
-        """Return the record for an entry's target, or its dead letter."""
+    ) -> OutputRecord | int:
+        """Return the record for an entry's target, or its dead letter, or a time as above."""
         reason = self._reason_against(entry, now_ms)
-        if reason:
-            return self._letter(undeliverable(entry, reason, self._rules), plan)
+        letter = undeliverable(entry, reason, self._rules) if reason else None
+        topic = entry.target if letter is None else letter.topic
+        until_ms = self._unwritable.until_ms(topic, now_ms)
+        if until_ms is not None:
+            return until_ms
+        if letter is not None:
+            return self._letter(letter, plan)
         plan.delivered += 1
         plan.retried += entry.attempt > 0
         if due_ms:  # zero: it was made due by a command
-            plan.due_ms.append(due_ms)
+            # It is later in the index if its topic could not be written.
+            plan.due_ms.append(min(due_ms, entry.due_ms))
         return OutputRecord(
             entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
         )

@@ -7,6 +7,7 @@ group.
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
     from wirebroker.delivery.service.inbox import Inbox
 
+logger = logging.getLogger(__name__)
+
 _BATCHES: Final = 2
 # Between looks at the request to stop.
 _POLL_S: Final = 0.1
 # A pause discards what the consumer has fetched ahead.
 _PAUSED_AFTER_S: Final = 1.0
+# For the thread to end: longer than the requests of a rebalance (intake.py).
+_STOP_S: Final = 17.0
 
 
 class BatchReader:
@@ -60,11 +65,15 @@ class BatchReader:
         """Forget messages that were read before a rebalance, in a callback of the consumer."""
         self._batch.clear()
 
-    def stop(self) -> None:
-        """End the thread."""
+    def close(self) -> None:
+        """End the thread and close the consumer; both are left if the thread does not end."""
         self._is_stopping.set()
         self._allowed.release()
-        self._thread.join()
+        self._thread.join(_STOP_S)
+        if self._thread.is_alive():
+            logger.warning("a consumer does not end; it is left")
+        else:
+            self.consumer.close()
 
     def _run(self) -> None:
         try:

@@ -11,11 +11,13 @@ This thread does no requests for records, so that storing and delivering do not 
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.delivery.pending.machine import DeliveryMachine
+from wirebroker.delivery.service.errors import FencedError
 from wirebroker.delivery.service.inbox import Inbox
 from wirebroker.delivery.service.intake import Intake
 from wirebroker.delivery.service.transaction_pool import TransactionPool
@@ -45,6 +47,12 @@ _SAVED_EVERY_S: Final = 1.0
 # costs the brokers as much as some hundred records (benchmarks/scenarios/delivery_lateness.py).
 _STORED_EVERY_S: Final = 0.05
 _DELIVERED_EVERY_S: Final = 0.015
+# librdkafka's wait for the offsets of a transaction has no bound (issue 5456). A transaction that
+# has not ended after its records, its offsets and its abort have timed out never ends.
+_TIMEOUTS: Final = 3
+_GRACE_S: Final = 5.0
+# The longest wait for open transactions when the service stops.
+_STOP_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -57,6 +65,7 @@ class _Lane:
         every_s: The least time between the begins of two.
         begins_at: When the next one may begin, in seconds of the monotonic clock.
         is_open: Whether one is open.
+        ends_by: When the open one must have ended, in seconds of the monotonic clock.
         is_careful: Whether the last one was aborted, perhaps by a record that is refused.
     """
 
@@ -65,6 +74,7 @@ class _Lane:
     every_s: float
     begins_at: float = 0.0
     is_open: bool = False
+    ends_by: float = 0.0
     is_careful: bool = False
 
 
@@ -78,12 +88,19 @@ class ServiceInstance:
         topics: ClusterTopics,
         figures: DeliveryFigures,
         clock: Clock,
+        *,
+        stopping: Event,
     ) -> None:
-        """Connect.
+        """Connect; it works until `stopping` is set.
 
         Raises:
             KafkaException: The cluster refuses a client.
+            StoppingError: `stopping` was set meanwhile.
         """
+        self._stopping = stopping
+        # When the open transactions must have ended, once it stops.
+        self._stops_by: float | None = None
+        self._longest_s = _TIMEOUTS * settings.transaction_timeout_ms / 1000 + _GRACE_S
         self._figures = figures
         self._topics = topics
         self._clock = clock
@@ -95,13 +112,11 @@ class ServiceInstance:
         )
         self._saved_at = 0.0
         self._inbox = Inbox()
-        # One producer: markers of an earlier transaction must not set back the input's offsets.
-        storing = TransactionPool(settings, [name], self._inbox, clock)
-        delivering = TransactionPool(settings, [f"{name}-1", f"{name}-2"], self._inbox, clock)
-        self._storing = _Lane(self._machine.plan_intake, storing, _STORED_EVERY_S)
-        self._delivering = _Lane(self._machine.plan_delivery, delivering, _DELIVERED_EVERY_S)
-        self._lanes = (self._storing, self._delivering)
-        try:
+        with ExitStack() as connected:
+            # One producer: markers of an earlier transaction must not set back the input's offsets.
+            storing = connected.enter_context(closing(self._pool(settings, [name])))
+            names = [f"{name}-1", f"{name}-2"]
+            delivering = connected.enter_context(closing(self._pool(settings, names)))
             self._intake = Intake(
                 settings,
                 self._machine,
@@ -111,12 +126,16 @@ class ServiceInstance:
                 instance=name,
                 finish=self._finish,
             )
-        except BaseException:
-            self._disconnect()
-            raise
+            connected.pop_all()
+        self._storing = _Lane(self._machine.plan_intake, storing, _STORED_EVERY_S)
+        self._delivering = _Lane(self._machine.plan_delivery, delivering, _DELIVERED_EVERY_S)
+        self._lanes = (self._storing, self._delivering)
 
-    def run(self, stopping: Event) -> None:
-        """Work until `stopping` is set.
+    def _pool(self, settings: ServiceSettings, names: list[str]) -> TransactionPool:
+        return TransactionPool(settings, names, self._inbox, self._clock, self._stopping)
+
+    def run(self) -> None:
+        """Work until the service stops.
 
         Raises:
             FencedError: The instance must start again.
@@ -124,8 +143,8 @@ class ServiceInstance:
             KafkaException: A client failed.
         """
         try:
-            while not stopping.is_set():
-                self._inbox.serve(self._wait_s())
+            while not self._stopping.is_set():
+                self._serve(self._wait_s())
                 self._begin()
                 self._save()
                 self._figures.observe(self._machine.partitions.values())
@@ -163,6 +182,7 @@ class ServiceInstance:
             if plan is not None:
                 lane.is_open = True
                 lane.begins_at = now + lane.every_s
+                lane.ends_by = now + self._longest_s
                 lane.pool.begin(
                     plan,
                     self._intake.group,
@@ -180,14 +200,29 @@ class ServiceInstance:
             return
         for cause, reason in outcome.refusals.items():
             logger.warning("the broker refused the record for %s: %s", cause, reason)
-        self._machine.aborted(plan, outcome.refusals)
+        self._machine.aborted(plan, outcome.refusals, outcome.unwritable, self._clock.now_ms())
         if was_careful and not outcome.refusals:
             lane.begins_at = self._clock.monotonic() + _PAUSE_S
 
     def _finish(self) -> None:
         """Wait for the open transactions, in this thread."""
         while any(lane.is_open for lane in self._lanes):
-            self._inbox.serve(_LONGEST_WAIT_S)
+            self._serve(_LONGEST_WAIT_S)
+
+    def _serve(self, wait_s: float) -> None:
+        """Carry out the next work of the inbox, if there is some within a time.
+
+        Raises:
+            FencedError: A transaction does not end.
+        """
+        self._inbox.serve(wait_s)
+        now = self._clock.monotonic()
+        if self._stops_by is None and self._stopping.is_set():
+            self._stops_by = now + _STOP_S
+        for lane in self._lanes:
+            ends_by = lane.ends_by if self._stops_by is None else min(lane.ends_by, self._stops_by)
+            if lane.is_open and now > ends_by:
+                raise FencedError("a transaction did not end (librdkafka issue 5456)")
 
     def _save(self) -> None:
         now = self._clock.monotonic()

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from wirebroker.delivery.model.records import ReceivedRecord
 from wirebroker.delivery.service.batch_reader import BatchReader
+from wirebroker.delivery.service.inbox import InboxClosedError
 from wirebroker.delivery.service.index_directory import IndexDirectory
 from wirebroker.delivery.service.received_headers import headers_of
 
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 60.0
+# Between looks at the request to stop, while committed offsets are read.
+_SLICE_S: Final = 5.0
+# Errors of a request that took too long.
+_SLOW: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._WAIT_COORD})
 # librdkafka's default, which a short session would not survive.
 _HEARTBEAT_MS: Final = 3_000
 _QUEUE_KIB: Final = 4_096
@@ -116,9 +121,9 @@ class Intake:
         """Leave the group; close the indexes. The inbox is closed."""
         self._is_closing = True
         try:
-            self._input_reader.stop()
+            # Its callback of a rebalance looks at what the other reader reads.
+            self._input_reader.close()
             self._stop_reading()
-            self._consumer.close()
         finally:
             self._machine.release((), list(self._machine.partitions))
 
@@ -178,18 +183,19 @@ class Intake:
     def _stop_reading(self) -> None:
         reader, self._pending_reader = self._pending_reader, None
         if reader is not None:
-            reader.stop()
-            reader.consumer.close()
+            reader.close()
 
     # -- rebalances, in the thread of the group's reader
 
     def _assigned(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        committed = self._consumer.committed(list(places), timeout=_WAIT_S)
+        committed = self._committed(places)
         for place in committed:
             if place.error is not None:
                 raise KafkaException(place.error)
         topic = self._rules.pending_topic
         numbers = [place.partition for place in places if place.topic == topic]
+        if self._is_closing:
+            raise InboxClosedError
         ends = self._topics.ends(topic, numbers)
         # Before the end of the rebalance, it has this generation already.
         self.group = self._consumer.consumer_group_metadata()
@@ -201,6 +207,17 @@ class Intake:
             len(numbers),
             topic,
         )
+
+    def _committed(self, places: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Return committed offsets; this waits for open transactions that contain offsets."""
+        ends_by = self._clock.monotonic() + _WAIT_S
+        while not self._is_closing:
+            try:
+                return self._consumer.committed(list(places), timeout=_SLICE_S)
+            except KafkaException as error:
+                if error.args[0].code() not in _SLOW or self._clock.monotonic() > ends_by:
+                    raise
+        raise InboxClosedError
 
     def _revoked(self, _consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         topic = self._rules.pending_topic

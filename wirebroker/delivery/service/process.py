@@ -18,7 +18,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.delivery.model.entry import NewerFormatError
 from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
-from wirebroker.delivery.service.errors import FencedError, ServiceError
+from wirebroker.delivery.service.errors import FencedError, ServiceError, StoppingError
 from wirebroker.delivery.service.figures import DeliveryFigures
 from wirebroker.delivery.service.index_directory import INDEX_FILES
 from wirebroker.delivery.service.instance import ServiceInstance
@@ -96,11 +96,15 @@ def serve_until(
             began = clock.monotonic()
             try:
                 check_targets(settings.rules, has_authorizer=has_authorizer())
-                topics = _checked_topics(settings, clock)
-                running = ServiceInstance(settings, instance, topics, figures, clock)
+                topics = _checked_topics(settings, clock, stopping)
+                running = ServiceInstance(
+                    settings, instance, topics, figures, clock, stopping=stopping
+                )
                 ready(_ready_line(settings, instance, port))
                 with _rebuilding(settings.directory):
-                    running.run(stopping)
+                    running.run()
+            except StoppingError:
+                break
             except RefusedDeadLetterError as error:
                 logger.error("%s. The record stays in its topic", error)  # noqa: TRY400
                 return _FAILED
@@ -108,6 +112,9 @@ def serve_until(
                 raise ServiceError(f"{type(error).__name__}: {error}") from None
             except (FencedError, KafkaException, ClientError) as error:
                 _check_refusal(error, settings)
+                if stopping.is_set():
+                    logger.warning("stopped after an error: %s", error)
+                    break
                 if clock.monotonic() - began > _LONGEST_PAUSE_S:
                     pause_s = _FIRST_PAUSE_S
                 logger.warning("starting again in %.1f s: %s", pause_s, error)
@@ -133,11 +140,13 @@ def _rebuilding(directory: Path) -> Generator[None]:
         raise FencedError(f"the indexes in {directory} are rebuilt: {error}") from error
 
 
-def _checked_topics(settings: ServiceSettings, clock: SystemClock) -> ClusterTopics:
+def _checked_topics(
+    settings: ServiceSettings, clock: SystemClock, stopping: threading.Event
+) -> ClusterTopics:
     topics = ClusterTopics(settings.kafka, clock)
     # Before as well: a topic without any right looks like a missing one.
     check_rights(topics.admin, settings.rules, _user(settings))
-    topics.create_missing(settings)
+    topics.create_missing(settings, stopping)
     check_rights(topics.admin, settings.rules, _user(settings))
     return topics
 

@@ -20,10 +20,11 @@ from confluent_kafka.admin import (
 )
 
 from wirebroker.delivery.model.rules import dead_letters_of
-from wirebroker.delivery.service.errors import ServiceError
+from wirebroker.delivery.service.errors import ServiceError, StoppingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from threading import Event
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.service.settings import ServiceSettings
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAIT_S: Final = 30.0
+# In a rebalance, for which a service that stops waits (batch_reader.py).
+_ENDS_WAIT_S: Final = 15.0
+# Between looks at a topic that was just created.
+_PAUSE_S: Final = 0.1
 # A known topic may have been deleted or extended meanwhile.
 _KNOWN_S: Final = 30.0
 # Entries and dead letters are longer than the records that they contain.
@@ -113,16 +118,17 @@ class ClusterTopics:
         if not requested:
             return {}
         answers = self.admin.list_offsets(
-            requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_WAIT_S
+            requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_ENDS_WAIT_S
         )
         return {place.partition: int(answer.result().offset) for place, answer in answers.items()}
 
-    def create_missing(self, settings: ServiceSettings) -> None:
+    def create_missing(self, settings: ServiceSettings, stopping: Event) -> None:
         """Create the input topics, their dead-letter topics and the pending topic.
 
         Raises:
             ServiceError: A topic cannot be created, or the pending topic is not compacted or has
                 another number of partitions than the config says.
+            StoppingError: `stopping` was set meanwhile.
         """
         rules = settings.rules
         wanted: dict[str, dict[str, str]] = {topic: {} for topic in rules.input_topics}
@@ -140,7 +146,7 @@ class ClusterTopics:
         ]
         if new_topics:
             self._create(new_topics)
-        count = self._existing_count(rules.pending_topic)
+        count = self._existing_count(rules.pending_topic, stopping)
         if rules.pending_topic not in missing:
             self._check_policy(rules.pending_topic)
         if count != settings.partitions:
@@ -185,11 +191,13 @@ class ClusterTopics:
                 logger.info("created topic %s", name)
         self._is_recent = False
 
-    def _existing_count(self, topic: str) -> int:
+    def _existing_count(self, topic: str, stopping: Event) -> int:
         """Return the partitions of a topic that was just created, perhaps by another instance."""
         deadline = self._clock.monotonic() + _WAIT_S
         while not (count := self.partition_count(topic)):
             if self._clock.monotonic() > deadline:
                 raise ServiceError(f"topic {topic} was created, but no broker knows it")
+            if stopping.wait(_PAUSE_S):
+                raise StoppingError
             self._is_recent = False
         return count

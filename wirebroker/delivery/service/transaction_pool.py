@@ -6,16 +6,20 @@ Python code in other threads would slow down that of the instance.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.errors import without_frames
 from wirebroker.delivery.service.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
+    from threading import Event
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.pending.plan import TransactionPlan
@@ -26,9 +30,57 @@ if TYPE_CHECKING:
     Done = Callable[[TransactionOutcome], None]
 
 
-class _Worker(NamedTuple):
-    transactions: Transactions
-    thread: ThreadPoolExecutor
+logger = logging.getLogger(__name__)
+
+# For a producer whose transaction does not end.
+_CLOSE_S: Final = 1.0
+
+
+class _Worker:
+    """A producer and its thread.
+
+    The thread is a daemon: librdkafka can wait in it without a bound (issue 5456), and must not
+    keep the process alive.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions = transactions
+        self._work: SimpleQueue[tuple[TransactionPlan, Any, Future[TransactionOutcome]] | None]
+        self._work = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="delivery transaction", daemon=True)
+        self._thread.start()
+
+    def complete(self, plan: TransactionPlan, group: Any) -> Future[TransactionOutcome]:
+        """Complete the transaction that was begun; return its outcome to come."""
+        outcome: Future[TransactionOutcome] = Future()
+        self._work.put((plan, group, outcome))
+        return outcome
+
+    def stop(self) -> None:
+        """End the thread when its transaction has ended; `join` follows."""
+        self._work.put(None)
+
+    def join(self) -> None:
+        """Wait for the thread and disconnect, unless it does not end within a bound.
+
+        Its transaction then stays open until it times out, or the next producer with this name
+        fences it.
+        """
+        self._thread.join(_CLOSE_S)
+        if self._thread.is_alive():
+            logger.warning("a transaction did not end; its producer is left")
+        else:
+            self.transactions.close()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            plan, group, outcome = work
+            try:
+                result = self.transactions.complete(plan, group)
+            except BaseException as error:  # noqa: BLE001 - raised in the inbox
+                outcome.set_exception(without_frames(error))
+            else:
+                outcome.set_result(result)
 
 
 class TransactionPool:
@@ -40,22 +92,24 @@ class TransactionPool:
     """
 
     def __init__(
-        self, settings: ServiceSettings, names: Sequence[str], inbox: Inbox, clock: Clock
+        self,
+        settings: ServiceSettings,
+        names: Sequence[str],
+        inbox: Inbox,
+        clock: Clock,
+        stopping: Event,
     ) -> None:
         """Connect, fence producers with these names, and abort their transactions.
 
         Raises:
             KafkaException: The cluster refuses a producer.
+            StoppingError: `stopping` is set.
         """
         self._inbox = inbox
-        self._idle: deque[_Worker] = deque()
-        self._workers: list[_Worker] = []
         suspects: set[str] = set()
-        for name in names:
-            transactions = Transactions(settings, name, clock, suspects)
-            thread = ThreadPoolExecutor(1, thread_name_prefix="delivery transaction")
-            self._workers.append(_Worker(transactions, thread))
-        self._idle.extend(self._workers)
+        connected = [Transactions(settings, name, clock, suspects, stopping) for name in names]
+        self._workers = [_Worker(transactions) for transactions in connected]
+        self._idle = deque(self._workers)
 
     def begin(self, plan: TransactionPlan, group: Any, done: Done, *, is_careful: bool) -> None:
         """Begin a transaction; at most one for each producer is open.
@@ -68,7 +122,7 @@ class TransactionPool:
         """
         worker = self._idle.popleft()
         worker.transactions.begin(plan, is_careful=is_careful)
-        future = worker.thread.submit(worker.transactions.complete, plan, group)
+        future = worker.complete(plan, group)
 
         def end(future: Future[TransactionOutcome]) -> None:
             self._inbox.put(partial(self._end, worker, future, done))
@@ -80,7 +134,8 @@ class TransactionPool:
         done(future.result())
 
     def close(self) -> None:
-        """Wait for the open transactions; disconnect."""
+        """Wait for the open transactions, but not long; disconnect."""
         for worker in self._workers:
-            worker.thread.shutdown()
-            worker.transactions.close()
+            worker.stop()
+        for worker in self._workers:
+            worker.join()

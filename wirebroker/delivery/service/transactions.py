@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from wirebroker.delivery.service.errors import FencedError
+from wirebroker.delivery.service.errors import FencedError, StoppingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from threading import Event
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.model.records import OutputRecord
@@ -25,14 +27,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _INIT_S: Final = 60.0
+# Between looks at the request to stop while a producer starts.
+_INIT_SLICE_S: Final = 1.0
 _FIRST_FLUSH_S: Final = 1.0
 _MESSAGE_BYTES: Final = 64 << 20
 # As Java's producer: a batch must fit into topics with a small max.message.bytes.
 _BATCH_BYTES: Final = 16 << 10
+# A connection that a broker or a proxy has dropped is not used again, for a request that would
+# then wait (librdkafka issue 5456).
+_IDLE_MS: Final = 10_000
 # Between looks at the delivery reports.
 _FLUSH_S: Final = 0.1
 # The broker refuses a whole batch.
 _SIZE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+# Not errors of a record: an abort discards it.
+_DISCARDED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+# Topics in the log after an abort.
+_MOST_LOGGED: Final = 5
 # Errors of a record in the pending topic; other errors are those of the topic.
 _FINAL_IN_PENDING: Final = _SIZE | {KafkaError.INVALID_RECORD}
 # Errors of a record that another attempt would not change.
@@ -69,17 +80,24 @@ class TransactionOutcome(NamedTuple):
         is_committed: Whether it took effect.
         refusals: If not, the reasons for which the broker refused records for good, by their
             causes. There are none if another attempt may succeed, or a careful one would tell.
+        unwritable: Topics of which records were not written for another reason.
     """
 
     is_committed: bool
     refusals: Mapping[str, str] = MappingProxyType({})
+    unwritable: frozenset[str] = frozenset()
 
 
 class Transactions:
     """One producer; one transaction at a time."""
 
     def __init__(
-        self, settings: ServiceSettings, name: str, clock: Clock, suspects: set[str]
+        self,
+        settings: ServiceSettings,
+        name: str,
+        clock: Clock,
+        suspects: set[str],
+        stopping: Event,
     ) -> None:
         """Connect, fence an earlier producer with this name, and abort its transaction.
 
@@ -88,7 +106,10 @@ class Transactions:
 
         Raises:
             KafkaException: The cluster refuses it.
+            StoppingError: `stopping` is set.
         """
+        if stopping.is_set():
+            raise StoppingError
         self._pending_topic = settings.rules.pending_topic
         self._clock = clock
         self._failures: list[_Failure] = []
@@ -109,9 +130,19 @@ class Transactions:
                 "partitioner": "murmur2_random",
                 "delivery.report.only.error": True,
                 "topic.metadata.propagation.max.ms": 2_000,
+                "connections.max.idle.ms": _IDLE_MS,
             }
         )
-        self._call(self._producer.init_transactions, _INIT_S)
+        self._start(stopping)
+
+    def _start(self, stopping: Event) -> None:
+        def request(limit_s: float) -> None:
+            if stopping.is_set():
+                raise StoppingError
+            # After a timeout, the next call goes on with the same request.
+            self._producer.init_transactions(min(limit_s, _INIT_SLICE_S))
+
+        self._call(request, self._clock.monotonic() + _INIT_S)
 
     def begin(self, plan: TransactionPlan, *, is_careful: bool) -> None:
         """Begin a transaction and enqueue its records; `complete` follows.
@@ -156,9 +187,10 @@ class Transactions:
             if self._failures:
                 return self._abort()
             offsets = self._offsets(plan)
-            self._call(partial(self._producer.send_offsets_to_transaction, offsets, group))
+            ends_by = self._ends_by()
+            self._call(partial(self._producer.send_offsets_to_transaction, offsets, group), ends_by)
             # It waits for the records as well.
-            self._call(self._producer.commit_transaction)
+            self._call(self._producer.commit_transaction, ends_by)
         except KafkaException as error:
             return self._after(error)
         if self._suspects:
@@ -228,10 +260,23 @@ class Transactions:
 
     def _abort(self) -> TransactionOutcome:
         try:
-            self._call(self._producer.abort_transaction)
+            self._call(self._producer.abort_transaction, self._ends_by())
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
-        return TransactionOutcome(is_committed=False, refusals=self._refusals())
+        return TransactionOutcome(
+            is_committed=False, refusals=self._refusals(), unwritable=self._unwritable()
+        )
+
+    def _unwritable(self) -> frozenset[str]:
+        """Return the topics that could not be written, perhaps for some time only; log them."""
+        reasons = {
+            failure.topic: failure.error
+            for failure in self._failures
+            if failure.error.code() not in _FINAL | _DISCARDED
+        }
+        for topic, error in islice(reasons.items(), _MOST_LOGGED):
+            logger.warning("topic %s cannot be written: %s", topic, error.str())
+        return frozenset(reasons)
 
     def _refusals(self) -> dict[str, str]:
         """Return the reasons against records, by their causes.
@@ -250,17 +295,17 @@ class Transactions:
             failure.cause: failure.error.str() for failure in final if failure.cause not in unclear
         }
 
-    def _call(self, request: Callable[[float], object], limit_s: float | None = None) -> None:
-        """Repeat a request while the error is retriable; commits may have begun already.
+    def _ends_by(self) -> float:
+        """Return when the transaction has timed out, in seconds of the monotonic clock."""
+        return self._clock.monotonic() + self._timeout_s
 
-        By default it ends when the transaction has timed out.
-        """
-        deadline = self._clock.monotonic() + (limit_s or self._timeout_s)
+    def _call(self, request: Callable[[float], object], ends_by: float) -> None:
+        """Repeat a request while the error is retriable; commits may have begun already."""
         while True:
             try:
-                request(max(deadline - self._clock.monotonic(), _FLUSH_S))
+                request(max(ends_by - self._clock.monotonic(), _FLUSH_S))
             except KafkaException as error:
-                if not error.args[0].retriable() or self._clock.monotonic() > deadline:
+                if not error.args[0].retriable() or self._clock.monotonic() > ends_by:
                     raise
             else:
                 return

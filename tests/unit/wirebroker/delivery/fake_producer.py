@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> tuple[Transactions, FakeProducer
     fake = FakeProducer()
     module = "wirebroker.delivery.service.transactions"
     monkeypatch.setattr(f"{module}.Producer", lambda _config: fake)
-    return Transactions(SETTINGS, "one", SystemClock(), set()), fake
+    return Transactions(SETTINGS, "one", SystemClock(), set(), threading.Event()), fake
 
 
 def carry_out(

@@ -53,6 +53,9 @@ class FakeConsumer:
     def pause(self, _places: list[Any]) -> None:
         self.calls.append("pause")
 
+    def close(self) -> None:
+        self.calls.append("close")
+
     def resume(self, _places: list[Any]) -> None:
         self.calls.append("resume")
 
@@ -78,7 +81,7 @@ def test_batches_are_bounded_and_in_order():
     reading.serve(2)
     reading.reader.allow()
     assert reading.serve(3) == [[0, 1, 2], [3, 4, 5], [6]]
-    reading.reader.stop()
+    reading.reader.close()
 
 
 def test_at_most_two_batches_are_not_yet_processed():
@@ -89,7 +92,7 @@ def test_at_most_two_batches_are_not_yet_processed():
     assert len(reading.batches) == 2
     reading.reader.allow()
     assert reading.serve(3)[2] == [6, 7, 8]
-    reading.reader.stop()
+    reading.reader.close()
 
 
 def test_a_consumer_that_may_not_read_is_paused_and_polled_for_rebalances(monkeypatch):
@@ -100,7 +103,7 @@ def test_a_consumer_that_may_not_read_is_paused_and_polled_for_rebalances(monkey
     reading.reader.allow()
     assert reading.serve(3)[2] == [6, 7]
     assert reading.consumer.calls[-1] == "resume"
-    reading.reader.stop()
+    reading.reader.close()
 
 
 def test_messages_read_before_a_rebalance_are_dropped():
@@ -116,18 +119,36 @@ def test_messages_read_before_a_rebalance_are_dropped():
     made.append(Reading(wait, 1, revoke, 2))
     is_made.set()
     assert made[0].serve(1) == [[2]]
-    made[0].reader.stop()
+    made[0].reader.close()
 
 
 def test_an_error_of_the_consumer_is_raised_in_the_inbox():
     reading = Reading(ValueError("refused"))
     with pytest.raises(ValueError, match="refused"):
         reading.inbox.serve(10.0)
-    reading.reader.stop()
+    reading.reader.close()
 
 
 def test_a_reader_ends_while_it_waits():
     reading = Reading(*range(6))
     reading.serve(2)
-    reading.reader.stop()
+    reading.reader.close()
     assert not reading.reader._thread.is_alive()
+    assert reading.consumer.calls[-1] == "close"
+
+
+def test_a_reader_that_does_not_end_is_left(monkeypatch, caplog):
+    monkeypatch.setattr(batch_reader, "_STOP_S", 0.01)
+    is_waiting, released = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        is_waiting.set()
+        assert released.wait(10)
+
+    reading = Reading(wait)
+    assert is_waiting.wait(10)
+    reading.reader.close()
+    assert "it is left" in caplog.text
+    assert "close" not in reading.consumer.calls
+    released.set()
+    reading.reader._thread.join(10)

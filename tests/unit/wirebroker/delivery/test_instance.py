@@ -89,7 +89,10 @@ class Running:
         self.clock = SetClock()
         topics: Any = KnownTopicCounts()
         figures = DeliveryFigures(self.clock)
-        self.instance = ServiceInstance(SETTINGS, "one", topics, figures, self.clock)
+        self.stopping = threading.Event()
+        self.instance = ServiceInstance(
+            SETTINGS, "one", topics, figures, self.clock, stopping=self.stopping
+        )
         self.machine = self.instance._machine
         self.partition = PendingPartition(0, PendingStore(None), 0)
         self.machine.partitions[0] = self.partition
@@ -180,15 +183,14 @@ def test_a_careful_transaction_that_is_aborted_without_a_reason_is_followed_by_a
 def test_an_instance_that_stops_completes_its_transactions(running: Running) -> None:
     running.store()
     running.turn()
-    stopping = threading.Event()
-    stopping.set()
+    running.stopping.set()
     running.instance._inbox.put(lambda: None)
 
     def end() -> None:
         running.delivering.end()
 
     running.instance._inbox.put(end)
-    running.instance.run(stopping)
+    running.instance.run()
     assert not running.delivering.open
     assert running.storing.is_closed
     assert cast("FakeIntake", running.instance._intake).is_closed

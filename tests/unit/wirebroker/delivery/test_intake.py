@@ -7,7 +7,9 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from wirebroker.delivery.service.intake import _check, _received
+from wirebroker.base.clock import SystemClock
+from wirebroker.delivery.service.inbox import InboxClosedError
+from wirebroker.delivery.service.intake import Intake, _check, _received
 
 
 class UnreadableMessage:
@@ -59,3 +61,44 @@ def test_an_error_after_which_the_consumer_cannot_go_on_ends_the_instance(code):
 def test_an_error_that_the_consumer_retries_is_a_warning(caplog):
     _check(KafkaError(KafkaError._TRANSPORT, "broker down"))
     assert "broker down" in caplog.text
+
+
+class SlowOffsets:
+    """A consumer whose committed offsets wait for an open transaction."""
+
+    def __init__(self, code: int, slow_answers: int) -> None:
+        self.limits_s: list[float] = []
+        self._code = code
+        self._slow_answers = slow_answers
+
+    def committed(self, places: list[Any], timeout: float) -> list[Any]:
+        self.limits_s.append(timeout)
+        if len(self.limits_s) <= self._slow_answers:
+            raise KafkaException(KafkaError(self._code))
+        return places
+
+
+def _intake(consumer: SlowOffsets, *, is_closing: bool) -> Any:
+    intake: Any = Intake.__new__(Intake)
+    intake._clock = SystemClock()
+    intake._consumer = consumer
+    intake._is_closing = is_closing
+    return intake
+
+
+def test_committed_offsets_are_asked_for_again_while_a_transaction_is_open():
+    consumer = SlowOffsets(KafkaError._TIMED_OUT, 2)
+    assert _intake(consumer, is_closing=False)._committed(["place"]) == ["place"]
+    assert consumer.limits_s == [5.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("code", "is_closing", "error"),
+    [
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, False, KafkaException),
+        (KafkaError._TIMED_OUT, True, InboxClosedError),
+    ],
+)
+def test_committed_offsets_are_not_waited_for(code, is_closing, error):
+    with pytest.raises(error):
+        _intake(SlowOffsets(code, 1), is_closing=is_closing)._committed(["place"])

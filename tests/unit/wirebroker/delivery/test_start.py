@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.unit.wirebroker.delivery.delivery_kit import PENDING, RULES
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.model.rules import dead_letters_of
-from wirebroker.delivery.service.errors import ServiceError
+from wirebroker.delivery.service.errors import ServiceError, StoppingError
 from wirebroker.delivery.service.metrics_page import metrics_page
 from wirebroker.delivery.service.topics import ClusterTopics
 
@@ -37,8 +38,10 @@ class FakeAdmin:
         self.policy = policy
         inputs = RULES.input_topics
         self.names = [*inputs, *map(dead_letters_of, inputs), PENDING]
+        self.requests = 0
 
     def list_topics(self, timeout: float) -> Any:
+        self.requests += 1
         topic = SimpleNamespace(partitions={0: None}, error=None)
         return SimpleNamespace(topics=dict.fromkeys(self.names, topic))
 
@@ -60,13 +63,40 @@ def topics(policy: str | None, monkeypatch: pytest.MonkeyPatch) -> ClusterTopics
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_pending_topic_that_deletes_records_is_refused(policy, monkeypatch):
     with pytest.raises(ServiceError, match=f"cleanup.policy={policy}, which deletes"):
-        topics(policy, monkeypatch).create_missing(SETTINGS)
+        topics(policy, monkeypatch).create_missing(SETTINGS, threading.Event())
 
 
 def test_a_compacted_pending_topic_is_accepted(monkeypatch):
-    topics("compact", monkeypatch).create_missing(SETTINGS)
+    topics("compact", monkeypatch).create_missing(SETTINGS, threading.Event())
 
 
 def test_a_missing_right_to_read_configs_is_a_warning(monkeypatch, caplog):
-    topics(None, monkeypatch).create_missing(SETTINGS)
+    topics(None, monkeypatch).create_missing(SETTINGS, threading.Event())
     assert f"cannot check that topic {PENDING} is compacted" in caplog.text
+
+
+class SlowAdmin(FakeAdmin):
+    """Brokers do not know the created pending topic; the service is to stop meanwhile."""
+
+    def __init__(self, stopping: threading.Event, stops_after: int) -> None:
+        super().__init__("compact")
+        self.names.remove(PENDING)
+        self._stopping = stopping
+        self._stops_after = stops_after
+
+    def create_topics(self, new_topics: list[Any], **_: Any) -> dict[str, Any]:
+        return {topic.topic: self for topic in new_topics}
+
+    def list_topics(self, timeout: float) -> Any:
+        if self.requests == self._stops_after:
+            self._stopping.set()
+        return super().list_topics(timeout)
+
+
+def test_a_start_that_waits_for_its_topic_looks_at_the_request_to_stop(monkeypatch):
+    stopping = threading.Event()
+    admin = SlowAdmin(stopping, 3)
+    monkeypatch.setattr("wirebroker.delivery.service.topics.AdminClient", lambda _config: admin)
+    with pytest.raises(StoppingError):
+        ClusterTopics({}, SystemClock()).create_missing(SETTINGS, stopping)
+    assert admin.requests == 4

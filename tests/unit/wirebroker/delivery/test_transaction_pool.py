@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from wirebroker.delivery.service.transactions import TransactionOutcome
 class FakeTransactions:
     used: list[str]
 
-    def __init__(self, _settings: Any, name: str, _clock: Any, _suspects: set[str]) -> None:
+    def __init__(self, _settings: Any, name: str, *_: Any) -> None:
         self.name = name
 
     def begin(self, _plan: Any, *, is_careful: bool) -> None:
@@ -39,7 +40,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> TransactionPool:
     monkeypatch.setattr(FakeTransactions, "used", [], raising=False)
     module = "wirebroker.delivery.service.transaction_pool"
     monkeypatch.setattr(f"{module}.Transactions", FakeTransactions)
-    return TransactionPool(SETTINGS, ["a", "b"], Inbox(), SystemClock())
+    return TransactionPool(SETTINGS, ["a", "b"], Inbox(), SystemClock(), threading.Event())
 
 
 def carry_out(pool: TransactionPool, group: Any = None) -> TransactionOutcome:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.coordinators.consumer_kit import ConsumerGroups, T, topics_image
 from tests.support.coordinators.kit import image_of, one_broker, topic
 from wirebroker.coordinator.groups.consumer import member_update, prepared_step
+from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,3 +165,15 @@ def test_many_topics_are_taken_in_many_steps(monkeypatch: pytest.MonkeyPatch) ->
     assert len(answer["assignment"]["topic_partitions"]) == MANY
     # Reconciliation, sorting, the record and the response.
     assert counts[0] >= 4 * MANY // 1_000
+
+
+def test_owners_of_another_group_are_other_inputs() -> None:
+    """A group that was deleted and made again may have the same version of its owners."""
+    groups = ConsumerGroups()
+    groups.enter("a", "t")
+    group = groups.consumer()
+    member = groups.consumer_member("a")
+    target: tuple[int, dict[bytes, frozenset[int]]] = (1, {})
+    inputs = prepared_step.inputs_of(groups.shard, group, member, target, None, has_changed=False)
+    assert inputs.are(inputs)
+    assert not inputs.are(inputs._replace(owners=PartitionEpochs()))

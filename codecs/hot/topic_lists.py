@@ -1,0 +1,60 @@
+"""Topics with their partitions in groups' records, as compact arrays with thousands of topics.
+
+    length   of the array, plus one (unsigned varint)
+    topics   each: topic id (16 bytes), number of partitions plus one, partitions (int32), ...
+
+What follows the partitions of a topic depends on the record.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.codecs.primitives import read_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+NO_TAGS: Final = b"\0"
+# Between two yields of an encoder, in topics and partitions: half a millisecond at most.
+WORK_PER_STEP: Final = 1_000
+_TOPIC_ID_BYTES: Final = 16
+
+
+class UnusualError(Exception):
+    """The generic codec has to read the value."""
+
+
+# What decoders of values raise for one that they leave to the generic codec.
+LEFT_TO_GENERIC: Final = (struct_error, IndexError, UnusualError, ValueError)
+
+
+def decode_topics(
+    value: bytes,
+    position: int,
+    layout_of: Callable[[int], Struct],
+    content_of: Callable[[int, tuple[Any, ...]], T],
+) -> tuple[dict[bytes, T], int]:
+    """Decode an array; return the topics' contents by their ids, and the position after it.
+
+    `layout_of` returns the layout of a topic with a number of partitions, whose first field is the
+    id; `content_of` returns the content of that number and the fields. Both raise UnusualError.
+
+    Raises:
+        UnusualError: Also struct.error, IndexError and ValueError: see LEFT_TO_GENERIC.
+    """
+    length, position = read_uvarint(value, position)
+    if not length or length > len(value):
+        raise UnusualError
+    contents: dict[bytes, T] = {}
+    for _ in range(length - 1):
+        count = value[position + _TOPIC_ID_BYTES] - 1
+        layout = layout_of(count)
+        fields = layout.unpack_from(value, position)
+        contents[fields[0]] = content_of(count, fields)
+        position += layout.size
+    return contents, position
