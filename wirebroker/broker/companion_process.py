@@ -8,9 +8,11 @@ so it does not survive a killed broker.
 from __future__ import annotations
 
 import asyncio
+import codecs
+import contextlib
 import logging
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.python_child import start_module
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 logger = logging.getLogger("wirebroker")
+
+_READ_BYTES: Final = 4096
 
 
 class CompanionCommand(NamedTuple):
@@ -66,24 +70,27 @@ class CompanionProcess:
         self._process = None
         assert process.stdin is not None
         process.stdin.close()
-        try:
-            async with asyncio.timeout(self._command.stop_timeout_s):
-                await asyncio.shield(watch)
-        except TimeoutError:
+        await asyncio.wait({watch}, timeout=self._command.stop_timeout_s)
+        if not watch.done():
             logger.warning(
                 "the %s is killed: it did not end in %d s",
                 self._command.name,
                 self._command.stop_timeout_s,
             )
-            process.kill()
-            await watch
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await asyncio.wait({watch})
+        await process.wait()
 
     async def _pass_on(self, process: asyncio.subprocess.Process) -> None:
         """Print the service's ready line, and log its unexpected end."""
         assert process.stdout is not None
-        while line := await process.stdout.readline():
-            sys.stdout.write(line.decode("utf-8", "replace"))
-            sys.stdout.flush()
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while data := await process.stdout.read(_READ_BYTES):
+            # The broker's own output may be closed; the service's must still be read.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.write(decoder.decode(data))
+                sys.stdout.flush()
         status = await process.wait()
         if self._process is process:
             logger.error(
