@@ -8,11 +8,10 @@ so it does not survive a killed broker.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
 import logging
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.python_child import start_module
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 logger = logging.getLogger("wirebroker")
-
-_READ_BYTES: Final = 4096
 
 
 class CompanionCommand(NamedTuple):
@@ -85,11 +82,16 @@ class CompanionProcess:
     async def _pass_on(self, process: asyncio.subprocess.Process) -> None:
         """Print the service's ready line, and log its unexpected end."""
         assert process.stdout is not None
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while data := await process.stdout.read(_READ_BYTES):
+        while True:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                continue  # longer than the pipe's buffer, which is empty now
+            if not line:
+                break
             # The broker's own output may be closed; the service's must still be read.
             with contextlib.suppress(OSError, ValueError):
-                sys.stdout.write(decoder.decode(data))
+                sys.stdout.write(line.decode("utf-8", "replace"))
                 sys.stdout.flush()
         status = await process.wait()
         if self._process is process:
