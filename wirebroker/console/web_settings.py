@@ -239,11 +239,20 @@ def _is_host(name: str) -> bool:
 
 
 def audit_file(settings: WebSettings) -> Path:
-    """Return the file of the audit log."""
+    """Return the file of the audit log.
+
+    Raises:
+        WebSettingError: None is set, and the user has no home.
+    """
     if settings.audit_log is not None:
         return settings.audit_log
     from pathlib import Path  # noqa: PLC0415 - a tenth of a verb's time
 
     state = os.environ.get("XDG_STATE_HOME")
-    folder = Path(state) if state else Path.home() / ".local" / "state"
+    try:
+        folder = Path(state) if state else Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise WebSettingError(
+            "this user has no home folder for the audit log: set --audit-log FILE"
+        ) from None
     return folder / "wirebroker" / "console-audit.log"

@@ -18,8 +18,8 @@ class AuditEntry(NamedTuple):
     """What happened: a login, the begin or the end of a change.
 
     Attributes:
-        event: `begin` or `end` of a change; `login`, `login-failed` or `logout`.
-        user: The user's or token's name; None without a login.
+        event: `begin` or `end` of a change; `login`, `login-failed`, `locked-out` or `logout`.
+        user: The user's or token's name; None without a login, and for a name that does not exist.
         role: The user's role in the cluster, such as `operator`.
         address: Of the browser or program.
         via: `browser` or `http`, the HTTP interface.

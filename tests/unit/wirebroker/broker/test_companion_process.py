@@ -47,12 +47,12 @@ def run_once(child: CompanionProcess) -> None:
     [
         (
             console_process(ConsoleOptions(8080, None)),
-            f"console --cluster local={ADDRESS} --port 8080 --stop-with-stdin",
+            f"console --broker-address {ADDRESS} --port 8080 --stop-with-stdin",
         ),
         (
             console_process(ConsoleOptions(0, Path("/etc/clusters"), "p")),
-            "console --config /etc/clusters --profile p --profile-bootstrap"
-            f" {ADDRESS} --port 0 --stop-with-stdin",
+            f"console --config /etc/clusters --profile p --broker-address {ADDRESS} --port 0"
+            " --stop-with-stdin",
         ),
         (
             delivery_child(None, {"wirebroker.delivery.group": "g", "log.dirs": "/data"}),

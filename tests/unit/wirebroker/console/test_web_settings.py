@@ -90,3 +90,13 @@ def test_the_audit_log_has_a_default(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_STATE_HOME")
     assert audit_file(WebSettings()).parts[-4:-1] == (".local", "state", "wirebroker")
     assert audit_file(WebSettings(audit_log=tmp_path)) == tmp_path
+
+
+def test_a_user_without_a_home_must_set_the_audit_log(monkeypatch):
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(WebSettingError, match="set --audit-log FILE"):
+        audit_file(WebSettings())

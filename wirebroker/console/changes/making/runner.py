@@ -189,6 +189,12 @@ class ChangeRunner:
         for run in self._runs.values():
             run.stop(by="the end of the console")
         await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self.audit.write_kept()
+        except AuditError as error:
+            logger.error(  # noqa: TRY400 - the disk's failure, not a bug
+                "ends of changes are not in the audit log: %s", error
+            )
         self.audit.close()
 
     def _keep(self, run: ChangeRun) -> None:
@@ -220,7 +226,7 @@ class ChangeRunner:
 
     async def _end(self, run: ChangeRun, collector: Collector) -> None:
         try:
-            await self.audit.write(_entry(run, "end", collector))
+            await self.audit.write_or_keep(_entry(run, "end", collector))
         except AuditError as error:
             logger.error(  # noqa: TRY400 - the disk's failure, not a bug
                 "the end of a change is not in the audit log: %s", error

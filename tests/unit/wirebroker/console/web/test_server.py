@@ -158,3 +158,10 @@ def test_a_file_that_cannot_be_used_refuses_the_start(tmp_path, field, error):
 def test_uvicorn_has_the_parts_that_connections_use():
     assert issubclass(http_connection.HttpConnection, asyncio.Protocol)
     assert uvicorn.Config(lambda: None, http=http_connection.HttpConnection).http
+
+
+def test_a_default_audit_log_that_cannot_be_written_is_only_reported(monkeypatch, tmp_path, caplog):
+    (tmp_path / "wirebroker").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    server._check_audit_log(DEFAULTS, SystemClock())
+    assert "the console cannot make changes: cannot write the audit log" in caplog.text
