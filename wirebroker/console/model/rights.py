@@ -27,7 +27,7 @@ _READING: Final = ("describe", "describe_configs")
 
 
 async def missing_rights_of(client: KafkaClient, *, is_read_only: bool) -> list[str]:
-    """Return the rights that are missing, such as `Alter, for changes of ACLs, users, replicas and leaders`.
+    """Return the rights that are missing, such as `DescribeConfigs, for …`.
 
     Brokers before Kafka 2.8 do not report rights; then none are missing.
     """

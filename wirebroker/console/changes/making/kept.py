@@ -1,4 +1,4 @@
-"""What is kept of a change that has ended: bounded texts, and nothing that could make it again."""
+"""Bounded texts of a change that has ended, and nothing that could make it again."""
 
 from __future__ import annotations
 
