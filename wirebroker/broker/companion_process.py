@@ -8,6 +8,7 @@ so it does not survive a killed broker.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,24 +67,32 @@ class CompanionProcess:
         self._process = None
         assert process.stdin is not None
         process.stdin.close()
-        try:
-            async with asyncio.timeout(self._command.stop_timeout_s):
-                await asyncio.shield(watch)
-        except TimeoutError:
+        await asyncio.wait({watch}, timeout=self._command.stop_timeout_s)
+        if not watch.done():
             logger.warning(
                 "the %s is killed: it did not end in %d s",
                 self._command.name,
                 self._command.stop_timeout_s,
             )
-            process.kill()
-            await watch
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await asyncio.wait({watch})
+        await process.wait()
 
     async def _pass_on(self, process: asyncio.subprocess.Process) -> None:
         """Print the service's ready line, and log its unexpected end."""
         assert process.stdout is not None
-        while line := await process.stdout.readline():
-            sys.stdout.write(line.decode("utf-8", "replace"))
-            sys.stdout.flush()
+        while True:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                continue  # longer than the pipe's buffer, which is empty now
+            if not line:
+                break
+            # The broker's own output may be closed; the service's must still be read.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.write(line.decode("utf-8", "replace"))
+                sys.stdout.flush()
         status = await process.wait()
         if self._process is process:
             logger.error(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"
-_CLUSTER: Final = "local"
 
 
 class ConsoleOptions(NamedTuple):
@@ -56,8 +55,8 @@ def console_process(options: ConsoleOptions) -> CompanionProcess:
     def arguments(address: str) -> list[str]:
         clusters = [] if options.file is None else ["--config", str(options.file)]
         if options.profile is not None:
-            clusters += ["--profile", options.profile, "--profile-bootstrap", address]
-        clusters = clusters or ["--cluster", f"{_CLUSTER}={address}"]
-        return ["console", *clusters, "--port", str(options.port), "--stop-with-stdin"]
+            clusters += ["--profile", options.profile]
+        port = ["--port", str(options.port)]
+        return ["console", *clusters, "--broker-address", address, *port, "--stop-with-stdin"]
 
     return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S))

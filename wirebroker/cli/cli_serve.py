@@ -123,7 +123,7 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     "console_port",
     type=click.IntRange(0, _GREATEST_PORT),
     metavar="PORT",
-    help="Also start the console on this port of 127.0.0.1 (requires wirebroker[console]).",
+    help="Also start the console on this port, by default of 127.0.0.1 (wirebroker[console]).",
 )
 @click.option(
     "--console-config",

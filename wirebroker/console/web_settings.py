@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8989
 _LOCAL_NAME: Final = "localhost"
 _MOST_NAMES: Final = 100
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 
 
 class WebSettings(NamedTuple):
@@ -84,14 +86,14 @@ ROWS: Final = (
         "is_behind_proxy",
         "yes-no",
         "",
-        "A reverse proxy adds TLS and the client's address (X-Forwarded-For).",
+        "A reverse proxy adds TLS and the client's address (X-Forwarded-For); needs --users.",
     ),
     SettingRow(
         "allowed-host",
         "allowed_hosts",
         "names",
         "NAME",
-        "Host name by which browsers reach the console (repeatable).",
+        "Host name, without port, by which browsers reach the console; needs --users (repeatable).",
     ),
     SettingRow(
         "users",
@@ -191,8 +193,13 @@ def _check(settings: WebSettings) -> None:
         raise WebSettingError("--tls-key needs --tls-cert FILE")
     if settings.tls_cert is not None and settings.is_behind_proxy:
         raise WebSettingError("--behind-proxy cannot be used with --tls-cert: the proxy adds TLS")
-    if len(settings.allowed_hosts) > _MOST_NAMES:
-        raise WebSettingError(f"--allowed-host is given more than {_MOST_NAMES} times")
+    _check_names(settings)
+    if settings.users is None and (settings.is_behind_proxy or settings.allowed_hosts):
+        flag = "--behind-proxy" if settings.is_behind_proxy else "--allowed-host"
+        raise WebSettingError(
+            f"{flag} needs --users FILE: other machines can reach the console by its proxy or"
+            " tunnel, so it requires a login (write the file with `wirebroker console-user set`)"
+        )
     if address.is_loopback:
         return
     if settings.users is None:
@@ -212,12 +219,40 @@ def _check(settings: WebSettings) -> None:
         )
 
 
+def _check_names(settings: WebSettings) -> None:
+    if len(settings.allowed_hosts) > _MOST_NAMES:
+        raise WebSettingError(f"--allowed-host is given more than {_MOST_NAMES} times")
+    for name in settings.allowed_hosts:
+        if not _is_host(name):
+            raise WebSettingError(
+                f"--allowed-host {name} cannot be used: write a host name or address, without"
+                " scheme, port and path"
+            )
+
+
+def _is_host(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return _HOST_NAME.fullmatch(name) is not None
+    return True
+
+
 def audit_file(settings: WebSettings) -> Path:
-    """Return the file of the audit log."""
+    """Return the file of the audit log.
+
+    Raises:
+        WebSettingError: None is set, and the user has no home.
+    """
     if settings.audit_log is not None:
         return settings.audit_log
     from pathlib import Path  # noqa: PLC0415 - a tenth of a verb's time
 
     state = os.environ.get("XDG_STATE_HOME")
-    folder = Path(state) if state else Path.home() / ".local" / "state"
+    try:
+        folder = Path(state) if state else Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise WebSettingError(
+            "this user has no home folder for the audit log: set --audit-log FILE"
+        ) from None
     return folder / "wirebroker" / "console-audit.log"

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from wirebroker.console.model.settings import ClusterSettings
     from wirebroker.console.web_settings import SettingRow, WebSettings
 
-_DEFAULT_CLUSTER: Final = "local=127.0.0.1:9092"
+_LOCAL: Final = "local"
+_DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 _GREATEST_PORT: Final = 65535
 
 
@@ -50,7 +51,7 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     "clusters",
     multiple=True,
     metavar="NAME=HOST:PORT,...",
-    help=f"A cluster and its brokers (repeatable). [default: {_DEFAULT_CLUSTER}]",
+    help=f"A cluster and its brokers (repeatable). [default: {_LOCAL}={_DEFAULT_ADDRESS}]",
 )
 @click.option(
     "--profile",
@@ -73,7 +74,7 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     metavar="FILE",
     help="Write the port to this file when the console is ready.",
 )
-@click.option("--profile-bootstrap", hidden=True)
+@click.option("--broker-address", hidden=True)
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 def console(
     *,
@@ -81,7 +82,7 @@ def console(
     profiles: tuple[str, ...],
     file: Path | None,
     port_file: Path | None,
-    profile_bootstrap: str | None,
+    broker_address: str | None,
     stop_with_stdin: bool,
     **web_flags: Any,
 ) -> int:
@@ -101,10 +102,11 @@ def console(
     from wirebroker.config import StartError  # noqa: PLC0415
     from wirebroker.console.audit.audit_log import AuditError  # noqa: PLC0415
     from wirebroker.console.login.credential_file import CredentialError  # noqa: PLC0415
+    from wirebroker.console.web_settings import WebSettingError  # noqa: PLC0415
 
     written_port = PortFile(port_file)
     try:
-        chosen, settings = _settings(clusters, profiles, profile_bootstrap, file, web_flags)
+        chosen, settings = _settings(clusters, profiles, broker_address, file, web_flags)
         if stop_with_stdin:
             server.stop_with_parent()
         written_port.remove()
@@ -115,7 +117,13 @@ def console(
             written_port.write(bound_port)
 
         server.run(chosen, settings, clock=SystemClock(), on_ready=on_ready)
-    except (AuditError, CredentialError, server.ListenError, StartError) as error:
+    except (
+        AuditError,
+        CredentialError,
+        server.ListenError,
+        StartError,
+        WebSettingError,
+    ) as error:
         raise click.ClickException(str(error)) from None
     finally:
         written_port.remove()
@@ -133,7 +141,7 @@ def _ready_line(settings: WebSettings, port: int, clusters: list[ClusterSettings
 def _settings(
     clusters: tuple[str, ...],
     profiles: tuple[str, ...],
-    profile_bootstrap: str | None,
+    broker_address: str | None,
     file: Path | None,
     web_flags: Mapping[str, Any],
 ) -> tuple[list[ClusterSettings], WebSettings]:
@@ -148,10 +156,10 @@ def _settings(
         content = ConsoleFile({}, []) if file is None else read_console_file(file)
         settings = web_settings(web_flags, content.settings)
         chosen = list(content.clusters)
-        chosen += [_cluster_of_profile(name, profile_bootstrap) for name in profiles]
+        chosen += [_cluster_of_profile(name, broker_address) for name in profiles]
         chosen += [cluster_of_flag(text) for text in clusters]
         if not chosen:
-            chosen = [cluster_of_flag(_DEFAULT_CLUSTER)]
+            chosen = [cluster_of_flag(f"{_LOCAL}={broker_address or _DEFAULT_ADDRESS}")]
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     names = [cluster.name for cluster in chosen]
@@ -161,8 +169,8 @@ def _settings(
     return chosen, settings
 
 
-def _cluster_of_profile(name: str, bootstrap: str | None) -> ClusterSettings:
-    """Return a profile's cluster; `bootstrap` replaces missing bootstrap.servers."""
+def _cluster_of_profile(name: str, broker_address: str | None) -> ClusterSettings:
+    """Return a profile's cluster; the address of a console's own broker replaces the profile's."""
     import os  # noqa: PLC0415
 
     from wirebroker.cli.plumbing.profiles import profile_file  # noqa: PLC0415
@@ -174,8 +182,8 @@ def _cluster_of_profile(name: str, bootstrap: str | None) -> ClusterSettings:
     file = profile_file(name)
     try:
         properties = without_placeholders(parse_properties(file.read_text("latin-1")), os.environ)
-        if bootstrap is not None:
-            properties.setdefault("bootstrap.servers", bootstrap)
+        if broker_address is not None:
+            properties["bootstrap.servers"] = broker_address
         return cluster_of_properties(name, properties)
     except (ValueError, ConfigError) as error:
         raise click.ClickException(f"profile {name} cannot be used: {error}") from None

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from wirebroker.console.login.credential_file import Credential
     from wirebroker.console.login.grants import Grants
 
-_LONGEST_PASSWORD: Final = 1024
 _LEAST_PASSWORD: Final = 8
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -219,16 +218,28 @@ def _hash(password: str) -> str:
 
 def _password(name: str) -> str:
     if sys.stdin.isatty():
-        password: str = click.prompt(
+        entered: str = click.prompt(
             f"password of {name}", hide_input=True, confirmation_prompt=True
         )
+        line = entered.encode("utf-8", "surrogateescape")
     else:
         with open(sys.stdin.fileno(), "rb", closefd=False) as piped:
-            line = piped.readline(_LONGEST_PASSWORD + 2)
-        password = line.rstrip(b"\r\n").decode("utf-8", "replace")
-    if not _LEAST_PASSWORD <= len(password) <= _LONGEST_PASSWORD:
+            line = piped.readline(_passwords().MOST_PASSWORD_BYTES + 3).rstrip(b"\r\n")
+    return _checked_password(line)
+
+
+def _checked_password(line: bytes) -> str:
+    most = _passwords().MOST_PASSWORD_BYTES
+    try:
+        password = line.decode()
+    except UnicodeDecodeError:
+        # A longer line is cut, perhaps in a character.
+        if len(line) <= most:
+            raise click.UsageError("the password is not UTF-8") from None
+        password = ""
+    if len(password) < _LEAST_PASSWORD or len(line) > most:
         raise click.UsageError(
-            f"the password must have {_LEAST_PASSWORD} to {_LONGEST_PASSWORD} characters; it is the"
-            " first line of standard input"
+            f"the password must have {_LEAST_PASSWORD} characters or more, and at most {most}"
+            " bytes; it is the first line of standard input"
         )
     return password

@@ -15,10 +15,10 @@ from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.changes.kinds.table import CHANGES
 from wirebroker.console.changes.making.preparing import prepared_change
-from wirebroker.console.changes.making.runner import BusyError
+from wirebroker.console.changes.making.runner import NOBODY, BusyError
 from wirebroker.console.changes.making.values import checked_values, values_of_json
 from wirebroker.console.pages.changes import allowed_kind, author_of
-from wirebroker.console.pages.page import allowed_changes, collector_of, console_of
+from wirebroker.console.pages.page import allowed_changes, collector_of, console_of, viewer_of
 from wirebroker.console.pages.request_body import sent_json
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def stop(request: Request) -> Response:
     stopped = _run_of(request)
     if not allowed_changes(request).allows(stopped.kind.name):
         raise HTTPException(403, f"this needs the role {stopped.kind.role.name.lower()}")
-    stopped.stop()
+    stopped.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(stopped.ended.wait(), _PATIENCE_S)
     return JSONResponse(_run(stopped))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import stat
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.threads import Work, in_thread
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.console.audit.audit_entry import AuditEntry
 
 _MODE: Final = 0o600
+_MOST_LATE: Final = 200
 
 
 class AuditError(OSError):
@@ -28,7 +32,9 @@ class AuditLog:
     If the file is moved away (log rotation), the next entry begins a new one.
     """
 
-    __slots__ = ("_clock", "_descriptor", "_identity", "_is_torn", "_lock", "_path")
+    # laws: _late has at most _MOST_LATE entries
+
+    __slots__ = ("_clock", "_descriptor", "_identity", "_is_torn", "_late", "_lock", "_path")
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -38,6 +44,7 @@ class AuditLog:
         self._identity = (-1, -1)
         # The file does not end with a whole line.
         self._is_torn = False
+        self._late: deque[bytes] = deque(maxlen=_MOST_LATE)
 
     @property
     def path(self) -> Path:
@@ -61,12 +68,37 @@ class AuditLog:
         Raises:
             AuditError: The entry may not be on the disk.
         """
-        line = line_of(entry, self._clock.now_ms())
+        await self._write(line_of(entry, self._clock.now_ms()), is_kept=False)
+
+    async def write_or_keep(self, entry: AuditEntry) -> None:
+        """Append an entry; if that fails, it is kept, and written before the next one.
+
+        At most 200 are kept. An entry that was written but not synced is written again.
+
+        Raises:
+            AuditError: The entry may not be on the disk.
+        """
+        await self._write(line_of(entry, self._clock.now_ms()), is_kept=True)
+
+    async def write_kept(self) -> None:
+        """Append the entries that were kept.
+
+        Raises:
+            AuditError: They may not be on the disk.
+        """
+        if self._late:
+            await self._write(b"", is_kept=False)
+
+    async def _write(self, line: bytes, *, is_kept: bool) -> None:
         async with self._lock:
+            data = b"".join((*self._late, line))
             try:
-                await asyncio.shield(in_thread(Work.AUDIT, self._append, line))
+                await asyncio.shield(in_thread(Work.AUDIT, self._append, data))
             except OSError as error:
+                if is_kept:
+                    self._late.append(line)
                 raise self._refusal(error) from None
+            self._late.clear()
 
     def close(self) -> None:
         """Close the file."""
@@ -84,9 +116,12 @@ class AuditLog:
     def _open(self) -> None:
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._descriptor = os.open(self._path, flags, _MODE)
         status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, "it is not a regular file")
         self._identity = (status.st_dev, status.st_ino)
         size = status.st_size
         self._is_torn = size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"

@@ -47,6 +47,7 @@ class Field(NamedTuple):
         help: One sentence, such as the form of the value.
         default: The value of an empty field that is not required.
         choices: The values of a CHOICE, and their labels.
+        is_record: Whether it is a part of a record: the audit log has only its begin.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Field(NamedTuple):
     is_required: bool = True
     default: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    is_record: bool = False
 
 
 class ChangeError(ValueError):

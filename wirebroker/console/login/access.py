@@ -30,12 +30,24 @@ class LoginError(Exception):
     Attributes:
         status: The HTTP status.
         retry_s: When to try again; 0 if name or password were checked and are wrong.
+        user: The user whose password is wrong, for the audit log; None if there is no such user.
+        locks_out: Whether the address is locked out because of this attempt.
     """
 
-    def __init__(self, message: str, status: int, retry_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int,
+        retry_s: float = 0.0,
+        *,
+        user: str | None = None,
+        locks_out: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_s = retry_s
+        self.user = user
+        self.locks_out = locks_out
 
 
 class ConsoleAccess:
@@ -127,9 +139,15 @@ class ConsoleAccess:
         if self._waiting >= _MOST_WAITING_LOGINS:
             raise LoginError("Many users are logging in. Try again in a few seconds.", 503, 5.0)
         self._limit.begin(address)
+        is_last = self._limit.locked_s(address) > 0
         user = self._users.all().get(name)
         if not await self._matches(user, password) or user is None:
-            raise LoginError("The name or the password is wrong.", 403)
+            raise LoginError(
+                "The name or the password is wrong.",
+                403,
+                user=None if user is None else name,
+                locks_out=is_last,
+            )
         self._limit.succeed(address)
         return self._sessions.begin(user.name, user.secret)
 

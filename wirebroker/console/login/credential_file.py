@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import tempfile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.console.login.grants import Grants, grants_of
@@ -108,23 +109,40 @@ def _credential(line: str, check: Callable[[str], None]) -> Credential:
 def write_credentials(path: Path, credentials: Iterable[Credential]) -> None:
     """Replace a file atomically; only its owner may read a new one. Comments are not kept.
 
+    Owner, group and mode stay, as far as this user may set them: the console may be another user.
+
     Raises:
         CredentialError: It cannot be written.
     """
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     lines = [f"{row.name}:{row.secret}:{row.grants.text()}\n" for row in credentials]
+    new: Path | None = None
     try:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        existing = path.stat() if path.exists() else None
+        descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+        new = path.parent / name
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            os.fchmod(descriptor, mode)
+            if existing is not None:
+                _keep_access(descriptor, existing)
             out.writelines(lines)
             out.flush()
             os.fsync(descriptor)
         new.replace(path)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        if new is not None:
+            new.unlink(missing_ok=True)
         raise CredentialError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _keep_access(descriptor: int, existing: os.stat_result) -> None:
+    mode = existing.st_mode & 0o777
+    try:
+        os.fchown(descriptor, existing.st_uid, existing.st_gid)
+    except PermissionError:
+        try:
+            os.fchown(descriptor, -1, existing.st_gid)
+        except PermissionError:
+            mode &= ~0o070  # the rights of another group
+    os.fchmod(descriptor, mode)
 
 
 class CredentialFile:

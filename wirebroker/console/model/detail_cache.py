@@ -21,12 +21,14 @@ class DetailCache:
 
     # laws: len(_tasks) <= _MOST plus those that are not done
 
-    __slots__ = ("_clock", "_tasks")
+    __slots__ = ("_clock", "_outdated", "_tasks")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         # With the time when reading began, oldest first.
         self._tasks: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
+        # Began before a change: only for the viewers that wait for them.
+        self._outdated: set[asyncio.Task[Any]] = set()
 
     async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, _Detail]]) -> _Detail:
         """Return the detail of a key, read in the last five seconds; failures are not kept.
@@ -56,15 +58,21 @@ class DetailCache:
                 del self._tasks[key]
 
     def forget(self) -> None:
-        """Drop all cached details, after a change; those being read are not kept."""
-        for key, (_, task) in self._tasks.items():
-            self._tasks[key] = (-_KEPT_S - 1, task)
-        self._drop_old()
+        """Drop all cached details, after a change; later viewers do not get those being read."""
+        for _, task in self._tasks.values():
+            self._outdated.add(task)
+            task.add_done_callback(self._drop_outdated)
+        self._tasks.clear()
+
+    def _drop_outdated(self, task: asyncio.Task[Any]) -> None:
+        self._outdated.discard(task)
+        if not task.cancelled():
+            task.exception()  # its viewers may have left
 
     async def close(self) -> None:
         """Stop reading."""
         tasks: list[Awaitable[Any]] = []
-        for _, task in self._tasks.values():
+        for task in (*self._outdated, *(task for _, task in self._tasks.values())):
             task.cancel()
             tasks.append(task)
         self._tasks.clear()

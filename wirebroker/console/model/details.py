@@ -190,11 +190,12 @@ async def producers(collector: Collector, topic: str) -> list[PartitionProducer]
     return await collector.details.get(("producers", topic), read)
 
 
-async def missing_rights(collector: Collector) -> list[str]:
+async def missing_rights(collector: Collector, *, is_read_only: bool) -> list[str]:
     """Return the rights on the cluster that the console's user lacks; see `rights.py`."""
 
     async def read() -> list[str]:
-        return await collector.cluster.timed(missing_rights_of(collector.client))
+        missing = missing_rights_of(collector.client, is_read_only=is_read_only)
+        return await collector.cluster.timed(missing)
 
     return await collector.details.get("rights", read)
 

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 
 def kafka_login(settings: ClusterSettings) -> str:
-    """Return such as `alice (SCRAM-SHA-512)`, `a TLS certificate` or `no login`."""
+    """Return such as `alice (SCRAM-SHA-512)`, `an OAuth token` or `no login`."""
     try:
         security = client_security(settings.properties, local_java_options(os.environ))
     except (ConfigError, ValueError):
         return "unknown, as the settings cannot be used"
-    if security.login is not None:
-        return f"{security.login.user} ({security.login.mechanism})"
+    login = security.login
+    if login is not None and login.oauth is not None and not login.oauth.client_id:
+        return "an OAuth token"
+    if login is not None:
+        return f"{login.user} ({login.mechanism})"
     if security.tls is not None and security.tls.keystore.is_there:
         return "a TLS certificate"
     return "no login"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.console.changes.kinds.table import CHANGES
 from wirebroker.console.model import details
-from wirebroker.console.pages.page import asked, collector_of, page
+from wirebroker.console.pages.page import asked, collector_of, console_of, page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 async def about(request: Request) -> Response:
     """Show the user and the role, the console's Kafka user, and the rights that it lacks."""
-    answer = await asked(details.missing_rights(collector_of(request)))
+    is_read_only = console_of(request).is_read_only
+    missing = details.missing_rights(collector_of(request), is_read_only=is_read_only)
+    answer = await asked(missing)
     return page(
         request,
         "about.html",

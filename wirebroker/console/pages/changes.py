@@ -18,7 +18,7 @@ from wirebroker.console.changes.making.preparing import (
     prefilled_values,
     prepared_change,
 )
-from wirebroker.console.changes.making.runner import BusyError, ChangeAuthor
+from wirebroker.console.changes.making.runner import NOBODY, BusyError, ChangeAuthor
 from wirebroker.console.changes.making.values import checked_values, values_of_form
 from wirebroker.console.pages.change_links import target_url
 from wirebroker.console.pages.page import (
@@ -29,7 +29,7 @@ from wirebroker.console.pages.page import (
     role_of,
     viewer_of,
 )
-from wirebroker.console.pages.request_body import sent_form
+from wirebroker.console.pages.request_body import SMALL_BODY_BYTES, sent_form
 from wirebroker.console.view.links import cluster_url
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def change_apply(request: Request) -> Response:
     """Make a change that was confirmed; if it would do something else by now, show that."""
     kind = allowed_kind(request)
     collector = collector_of(request)
-    plan_id = (await sent_form(request)).get("plan", "")
+    plan_id = (await sent_form(request, most_bytes=SMALL_BODY_BYTES)).get("plan", "")
     plan = _plan(request, kind, plan_id)
     if plan is None:
         raise HTTPException(
@@ -243,12 +243,12 @@ async def change_run(request: Request) -> Response:
 
 async def change_stop(request: Request) -> Response:
     """Stop a change that runs."""
-    form: dict[str, Any] = await sent_form(request)
+    form: dict[str, Any] = await sent_form(request, most_bytes=SMALL_BODY_BYTES)
     run = _run(request, form.get("id", ""))
     allowed = allowed_changes(request)
     if not allowed.allows(run.kind.name):
         raise HTTPException(403, refusal_text(run.kind, is_read_only=allowed.is_read_only))
-    run.stop()
+    run.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(run.ended.wait(), _PATIENCE_S)
     address = cluster_url(run.cluster, "changes/run", id=run.run_id)

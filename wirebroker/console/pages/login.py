@@ -22,6 +22,7 @@ logger = logging.getLogger("wirebroker")
 LOGIN_PATH: Final = "/login"
 LOGOUT_PATH: Final = "/logout"
 _START: Final = "/"
+_LOCKED: Final = "Too many logins of this address failed: it is locked out for a minute."
 _MOST_NAME_CHARACTERS: Final = 64
 
 
@@ -47,9 +48,10 @@ async def log_in(request: Request) -> Response:
         )
     except LoginError as error:
         if not error.retry_s:  # refusals without a check are not noted: they cost too little
-            await _note(
-                request, AuditEntry("login-failed", None, viewer.address, message=str(error))
-            )
+            failed = AuditEntry("login-failed", error.user, viewer.address, message=str(error))
+            await _note(request, failed)
+        if error.locks_out:
+            await _note(request, AuditEntry("locked-out", None, viewer.address, message=_LOCKED))
         return _page(request, target, name=name, error=error)
     await _note(request, AuditEntry("login", name, viewer.address))
     request.scope["new_cookie"] = session_id

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MOST_BODY_BYTES: Final = 1 << 20
-# Of forms without a session.
+# Of forms without a session, and of those with an id only.
 SMALL_BODY_BYTES: Final = 16 << 10
 _MOST_FIELDS: Final = 100
 _PATIENCE_S: Final = 20.0

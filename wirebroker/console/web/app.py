@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from wirebroker.console.api.endpoints import ENDPOINTS
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.web_settings import WebSettings
 
+_BUG: Final = "The console failed; see its log."
 _A_YEAR: Final = "public, max-age=31536000, immutable"
 _PAGES: Final[dict[str, Any]] = {
     "": overview.overview,
@@ -109,7 +110,7 @@ def make_app(
     console = _console(collectors, clock, settings)
     app = Starlette(
         routes=_routes(),
-        exception_handlers={HTTPException: _error_response},
+        exception_handlers={HTTPException: _error_response, Exception: _bug_response},
         lifespan=_life_of(console),
     )
     app.state.console = console
@@ -148,7 +149,9 @@ def _life_of(console: Console) -> Callable[[Starlette], AbstractAsyncContextMana
         for collector in collectors:
             await collector.start()
         reports = [
-            asyncio.create_task(log_missing_rights(collector), name="rights")
+            asyncio.create_task(
+                log_missing_rights(collector, is_read_only=console.is_read_only), name="rights"
+            )
             for collector in collectors
         ]
         try:
@@ -178,6 +181,13 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if request.url.path.startswith(API_PATH):
         return json_error(error.status_code, error.detail, error.headers)
     return _error_page(request, error)
+
+
+async def _bug_response(request: Request, _error: Exception) -> Response:
+    """Return a bug's response; Starlette raises the error again, for the log."""
+    if request.url.path.startswith(API_PATH):
+        return json_error(500, _BUG)
+    return PlainTextResponse(f"{_BUG}\n", 500)
 
 
 def _console(collectors: Sequence[Collector], clock: Clock, settings: WebSettings) -> Console:

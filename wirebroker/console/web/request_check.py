@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 
+from wirebroker.console.api.json_responses import error_response
 from wirebroker.console.web.stream_limit import stream_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from wirebroker.console.web.site_address import SiteAddress
@@ -43,14 +45,20 @@ class RequestCheck:
         if scope["type"] == "http":
             refusal = refusal_of(scope, self._site)
             if refusal is not None:
-                status, reason = refusal
-                response = PlainTextResponse(f"{reason}\n", status_code=status)
-                await response(scope, receive, send)
+                await _refusal_response(scope, *refusal)(scope, receive, send)
                 return
+            # Redirects have it: behind a proxy, the connection has another one.
+            scope["scheme"] = self._site.scheme
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         await self._app(scope, receive, send)
+
+
+def _refusal_response(scope: Scope, status: int, reason: str) -> Response:
+    if scope["path"].startswith(API_PATH):
+        return error_response(status, reason)
+    return PlainTextResponse(f"{reason}\n", status_code=status)
 
 
 def refusal_of(scope: Scope, site: SiteAddress) -> tuple[int, str] | None:

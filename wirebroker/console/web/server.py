@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from wirebroker.base.signals import on_signal
-from wirebroker.console.audit.audit_log import AuditLog
+from wirebroker.console.audit.audit_log import AuditError, AuditLog
 from wirebroker.console.model.collector import Collector
 from wirebroker.console.web.app import make_app
 from wirebroker.console.web.http_connection import HttpConnection
+from wirebroker.console.web_settings import audit_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.console.model.settings import ClusterSettings
     from wirebroker.console.web_settings import WebSettings
+
+logger = logging.getLogger("wirebroker")
 
 _BACKLOG: Final = 128
 # Streams that are still open after this are ended.
@@ -85,6 +89,7 @@ def run(
         ListenError: The port, the certificate or its key cannot be used.
         CredentialError: The file of users or tokens cannot be used.
         AuditError: The file of the audit log, if one is given, cannot be opened.
+        WebSettingError: There is no default for the file of the audit log.
     """
     _check_certificate(settings)
     _check_audit_log(settings, clock)
@@ -121,9 +126,14 @@ def _no_password() -> str:
 
 def _check_audit_log(settings: WebSettings, clock: Clock) -> None:
     """Open the audit log; without an explicit file, a failure only refuses changes later."""
-    if settings.audit_log is not None:
-        log = AuditLog(settings.audit_log, clock)
+    log = AuditLog(audit_file(settings), clock)
+    try:
         log.open()
+    except AuditError as error:
+        if settings.audit_log is not None:
+            raise
+        logger.warning("the console cannot make changes: %s", error)
+    finally:
         log.close()
 
 

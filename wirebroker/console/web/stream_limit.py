@@ -9,14 +9,17 @@ from starlette.responses import PlainTextResponse
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+_PAGES: Final = "/c/"
 # By the last part of the path: searches and downloads read as fast as they can.
 STREAM_LIMITS: Final = {"events": 100, "tail": 20, "search": 8, "download": 4}
 
 
 def stream_kind(scope: Scope) -> str | None:
     """Return the kind of stream that a request opens, or None."""
-    kind: str = scope.get("path", "").rpartition("/")[2]
-    return kind if scope["type"] == "http" and kind in STREAM_LIMITS else None
+    if scope["type"] != "http" or not scope["path"].startswith(_PAGES):
+        return None
+    kind: str = scope["path"].rpartition("/")[2]
+    return kind if kind in STREAM_LIMITS else None
 
 
 class StreamLimit:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -152,12 +151,12 @@ def _here(scope: Scope) -> str:
 
 
 def cookie_of(header: str, name: str) -> str | None:
-    """Return the value of a cookie in a Cookie header, if it has the form of a session id."""
-    try:
-        morsel = SimpleCookie(header).get(name)
-    except CookieError:
-        return None
-    value = "" if morsel is None else morsel.value
+    """Return the value of a cookie in a Cookie header, if it has the form of a session id.
+
+    Cookies of other programs at the same host may have any form.
+    """
+    pairs = (part.strip(" \t").partition("=") for part in header.split(";"))
+    value = next((value for key, _, value in pairs if key == name), "")
     is_ours = (
         _LEAST_COOKIE_CHARACTERS <= len(value) <= _MOST_COOKIE_CHARACTERS
         and value.isascii()

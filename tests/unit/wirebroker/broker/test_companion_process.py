@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,12 +47,12 @@ def run_once(child: CompanionProcess) -> None:
     [
         (
             console_process(ConsoleOptions(8080, None)),
-            f"console --cluster local={ADDRESS} --port 8080 --stop-with-stdin",
+            f"console --broker-address {ADDRESS} --port 8080 --stop-with-stdin",
         ),
         (
             console_process(ConsoleOptions(0, Path("/etc/clusters"), "p")),
-            "console --config /etc/clusters --profile p --profile-bootstrap"
-            f" {ADDRESS} --port 0 --stop-with-stdin",
+            f"console --config /etc/clusters --profile p --broker-address {ADDRESS} --port 0"
+            " --stop-with-stdin",
         ),
         (
             delivery_child(None, {"wirebroker.delivery.group": "g", "log.dirs": "/data"}),
@@ -94,6 +95,21 @@ def test_a_service_that_ends_by_itself_is_reported(monkeypatch, caplog, capfd):
     asyncio.run(serve())
     assert capfd.readouterr().out == "ready\n"
     assert "the delivery service ended with status 3; the broker continues" in caplog.text
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), ValueError("closed file")])
+@pytest.mark.parametrize(
+    "script", ["echo ready; cat; echo stopped", "tr '\\0' x < /dev/zero | head -c 200000"]
+)
+def test_a_closed_output_of_the_broker_stops_nothing(monkeypatch, caplog, error, script):
+    class ClosedOutput(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise error
+
+    StartedModule(monkeypatch, script)
+    monkeypatch.setattr("sys.stdout", ClosedOutput())
+    run_once(delivery_child(None, {}))
+    assert caplog.text == ""
 
 
 def test_a_service_that_does_not_end_is_killed(monkeypatch, caplog):

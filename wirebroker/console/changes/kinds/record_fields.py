@@ -57,7 +57,11 @@ def record_fields(*, has_source: bool) -> tuple[Field, ...]:
         fields.append(Field("headers_form", "Headers are", FieldKind.CHOICE, choices=choices))
     fields.append(Field("headers", "Headers", FieldKind.LONG_TEXT, _HEADERS_HELP))
     return tuple(
-        field._replace(is_required=False, default=default if field.kind is FieldKind.CHOICE else "")
+        field._replace(
+            is_required=False,
+            default=default if field.kind is FieldKind.CHOICE else "",
+            is_record=field.kind is FieldKind.LONG_TEXT,
+        )
         for field in fields
     )
 

@@ -5,6 +5,7 @@ Their values stay here, not in the page: they may be passwords, and the page can
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,7 +29,7 @@ class PendingPlan(NamedTuple):
         cluster: The cluster's name.
         kind: The name of the kind of change.
         values: The checked values.
-        effect: What the user has seen of the plan, to compare it when it is confirmed.
+        effect: Of what the user has seen, to compare it when the plan is confirmed.
         expires_at: Monotonic.
     """
 
@@ -36,13 +37,21 @@ class PendingPlan(NamedTuple):
     cluster: str
     kind: str
     values: Mapping[str, str]
-    effect: tuple[object, ...]
+    effect: bytes
     expires_at: float
 
 
-def effect_of(prepared: PreparedChange) -> tuple[object, ...]:
-    """Return what must not differ between a plan and its confirmation: all but the notes."""
-    return (prepared.summary, prepared.lines, prepared.warnings, prepared.command)
+def effect_of(prepared: PreparedChange) -> bytes:
+    """Return a hash of what must not differ between a plan and its confirmation.
+
+    That is all but the notes.
+    """
+    texts = (prepared.summary, *prepared.lines, "", *prepared.warnings, "", prepared.command)
+    effect = hashlib.sha256()
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        effect.update(len(data).to_bytes(8, "big") + data)
+    return effect.digest()
 
 
 class PendingPlans:

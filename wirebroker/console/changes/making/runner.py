@@ -15,7 +15,8 @@ from wirebroker.client.errors import ClientError
 from wirebroker.console.audit.audit_entry import AuditEntry
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError
-from wirebroker.console.changes.making.values import without_secrets
+from wirebroker.console.changes.making.kept import without_work
+from wirebroker.console.changes.making.values import logged_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wirebroker")
 
 LONGEST_S: Final = 3600.0
+# The name, in texts, of a user without a login.
+NOBODY: Final = "a user without a login"
 _MOST_RUNNING: Final = 20
 _MOST_KEPT: Final = 200
 
@@ -59,6 +62,9 @@ class ChangeRun:
         run_id: For pages and the audit log.
         result: `running`, `done`, `failed`, `stopped` or `timed-out`.
         message: The change's own sentence, or why it failed; empty while it runs.
+        stopped_by: Who stopped it, or None.
+        work: Makes the change; cancelled to stop it.
+        task: Waits for `work` and writes the result; never cancelled.
     """
 
     __slots__ = (
@@ -66,15 +72,16 @@ class ChangeRun:
         "began_ms",
         "cluster",
         "ended",
-        "is_stopped",
         "kind",
         "message",
         "prepared",
         "result",
         "run_id",
+        "stopped_by",
         "target",
         "task",
         "values",
+        "work",
     )
 
     def __init__(  # noqa: PLR0917
@@ -90,15 +97,15 @@ class ChangeRun:
         self.kind = kind
         self.cluster = cluster
         self.target = values[kind.target]
-        shown = without_secrets(kind, values)
-        self.values: Mapping[str, str] = {**shown, **(prepared.logged or {})}
+        self.values = logged_values(kind, {**values, **(prepared.logged or {})})
         self.prepared = prepared
         self.author = author
         self.began_ms = began_ms
         self.ended = asyncio.Event()
-        self.is_stopped = False
+        self.stopped_by: str | None = None
         self.result = "running"
         self.message = ""
+        self.work: asyncio.Task[str] | None = None
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -111,11 +118,18 @@ class ChangeRun:
         """What a long change has done so far; empty if it does not say."""
         return "" if self.prepared.progress is None else self.prepared.progress()
 
-    def stop(self) -> None:
-        """Stop it, if it runs; what it has done remains."""
-        if self.task is not None and self.result == "running" and not self.is_stopped:
-            self.is_stopped = True
-            self.task.cancel()
+    def stop(self, *, by: str) -> None:
+        """Stop it, if it runs; what it has done remains. `by` is for its message."""
+        if self.work is not None and self.result == "running" and self.stopped_by is None:
+            self.stopped_by = by
+            self.work.cancel()
+
+    def end(self) -> None:
+        """Note that its end is in the log, and keep only what pages show of it."""
+        self.prepared = without_work(self.prepared)
+        self.values = {}
+        self.work = self.task = None
+        self.ended.set()
 
 
 class ChangeRunner:
@@ -156,7 +170,8 @@ class ChangeRunner:
             run.ended.set()
             del self._runs[run.run_id]
             raise
-        run.task = asyncio.create_task(self._make(run, collector), name=f"change {kind.name}")
+        run.work = asyncio.create_task(_applied(prepared), name=f"change {kind.name}")
+        run.task = asyncio.create_task(self._make(run, collector), name=f"end of {kind.name}")
         return run
 
     def get(self, run_id: str, cluster: str) -> ChangeRun | None:
@@ -172,8 +187,14 @@ class ChangeRunner:
         """Stop all changes, and wait until their ends are in the audit log."""
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         for run in self._runs.values():
-            run.stop()
+            run.stop(by="the end of the console")
         await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self.audit.write_kept()
+        except AuditError as error:
+            logger.error(  # noqa: TRY400 - the disk's failure, not a bug
+                "ends of changes are not in the audit log: %s", error
+            )
         self.audit.close()
 
     def _keep(self, run: ChangeRun) -> None:
@@ -185,16 +206,18 @@ class ChangeRunner:
                 del self._runs[run_id]
 
     async def _make(self, run: ChangeRun, collector: Collector) -> None:
+        assert run.work is not None
         try:
             async with asyncio.timeout(LONGEST_S):
-                run.result, run.message = "done", await run.prepared.apply()
+                run.result, run.message = "done", await run.work
         except (ChangeError, ClientError) as error:
             run.result, run.message = "failed", str(error)
         except TimeoutError:
             run.result = "timed-out"
             run.message = _stopped_text(run, f"it took longer than {LONGEST_S / 60:g} minutes")
         except asyncio.CancelledError:
-            run.result, run.message = "stopped", _stopped_text(run, "it was stopped")
+            run.result = "stopped"
+            run.message = _stopped_text(run, f"it was stopped by {run.stopped_by or NOBODY}")
         except Exception:
             logger.exception("change %s of cluster %s failed", run.kind.name, run.cluster)
             run.result = "failed"
@@ -203,18 +226,23 @@ class ChangeRunner:
 
     async def _end(self, run: ChangeRun, collector: Collector) -> None:
         try:
-            await self.audit.write(_entry(run, "end", collector))
+            await self.audit.write_or_keep(_entry(run, "end", collector))
         except AuditError as error:
             logger.error(  # noqa: TRY400 - the disk's failure, not a bug
                 "the end of a change is not in the audit log: %s", error
             )
         finally:
-            run.ended.set()
+            run.end()
             collector.refresh()
 
 
 def _stopped_text(run: ChangeRun, reason: str) -> str:
-    return f"{reason} after {run.progress}" if run.progress else reason
+    progress = f" after {run.progress}" if run.progress else ""
+    return f"{reason}{progress}; it may have been made in part"
+
+
+async def _applied(prepared: PreparedChange) -> str:
+    return await prepared.apply()
 
 
 def _entry(run: ChangeRun, event: str, collector: Collector) -> AuditEntry:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.errors import did_you_mean
 from wirebroker.console.changes.change import ChangeError, FieldKind
+from wirebroker.console.changes.making.kept import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 YES: Final = "yes"
 NO: Final = "no"
 _HIDDEN: Final = "(hidden)"
+_MOST_OF_RECORD: Final = 1000
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 _UNSTRIPPED: Final = frozenset({FieldKind.LONG_TEXT, FieldKind.PASSWORD})
 
@@ -90,7 +92,18 @@ def _checked(field: Field, text: str) -> str:
     return text
 
 
-def without_secrets(kind: ChangeKind, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the values with the passwords replaced, for logs and pages."""
-    secret = {field.name for field in kind.fields if field.kind is FieldKind.PASSWORD}
-    return {name: _HIDDEN if name in secret and value else value for name, value in values.items()}
+def logged_values(kind: ChangeKind, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values for the audit log: without passwords, and shortened.
+
+    The lines of a LONG_TEXT are stripped and empty ones dropped first, as nothing may be hidden
+    behind the characters that are kept.
+    """
+    return {field.name: _logged(field, values[field.name]) for field in kind.fields}
+
+
+def _logged(field: Field, text: str) -> str:
+    if field.kind is FieldKind.PASSWORD:
+        return _HIDDEN if text else ""
+    if field.kind is FieldKind.LONG_TEXT:
+        text = "\n".join(line.strip() for line in text.splitlines() if line.strip())
+    return shortened(text, _MOST_OF_RECORD) if field.is_record else shortened(text)

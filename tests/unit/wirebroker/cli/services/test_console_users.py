@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+LENGTH = "the password must have 8 characters or more, and at most 1024 bytes"
+
+
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "wirebroker", *arguments],
         input=stdin,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
         timeout=60,
         check=False,
     )
@@ -72,9 +76,12 @@ def test_a_token_is_printed_once_and_stored_as_a_hash(file):
         (("set", "anna"), "a password\n", "--role is missing"),
         (("set", "anna", "--role", "root"), "a password\n", "roles: reader, operator, admin"),
         (("set", "a b", "--role", "admin"), "a password\n", "is not a name"),
-        (("set", "anna", "--role", "admin"), "", "the password must have 8 to 1024"),
-        (("set", "anna", "--role", "admin"), "short\n", "the password must have 8 to 1024"),
-        (("set", "anna", "--role", "admin"), "x" * 2000, "the password must have 8 to 1024"),
+        (("set", "anna", "--role", "admin"), "", LENGTH),
+        (("set", "anna", "--role", "admin"), "short\n", LENGTH),
+        (("set", "anna", "--role", "admin"), "x" * 2000, LENGTH),
+        (("set", "anna", "--role", "admin"), "x" * 1025 + "\n", LENGTH),
+        (("set", "anna", "--role", "admin"), "é" * 600 + "\n", LENGTH),
+        (("set", "anna", "--role", "admin"), "a password \udcff\n", "is not UTF-8"),
         (("set", "anna", "--role", "admin", "--keep-password"), "", "there is no user anna"),
         (("delete", "anna"), "", "there is no user anna"),
     ],
@@ -84,6 +91,14 @@ def test_other_users_are_refused(file, arguments, stdin, reason):
     assert done.returncode != 0
     assert reason in done.stderr
     assert not file.exists()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_longest_password_is_not_cut(file, end):
+    password = "é" * 512
+    assert set_user(file, "anna", "--role", "admin", password=password + end).returncode == 0
+    users = read_credentials(file, password_hashes.check_hash)
+    assert password_hashes.matches(users["anna"].secret, password)
 
 
 def test_a_damaged_file_is_not_replaced(file):

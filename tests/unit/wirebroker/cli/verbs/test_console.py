@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from wirebroker.cli.main import run
+from wirebroker.cli.services import console
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,26 @@ def test_a_missing_package_is_named_with_the_extra(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "wirebroker.console.web", None)
     assert run(["console"]) == 2
     assert "pip install 'wirebroker[console]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "profiles", "clusters"),
+    [
+        (None, (), {"local": "127.0.0.1:7777"}),
+        ("read-only=true\n", (), {"local": "127.0.0.1:7777"}),
+        ("[production]\nbootstrap.servers=b:1\n", (), {"production": "b:1"}),
+        ("read-only=true\n", ("mine",), {"mine": "127.0.0.1:7777"}),
+        (None, ("mine",), {"mine": "127.0.0.1:7777"}),
+    ],
+)
+def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, profiles, clusters):
+    """Unless the file names clusters; a profile has only its login."""
+    folder = tmp_path / "wirebroker" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "mine.properties").write_text("bootstrap.servers=elsewhere:9092\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = None if file is None else tmp_path / "clusters"
+    if path is not None:
+        path.write_text(file)
+    chosen, _ = console._settings((), profiles, "127.0.0.1:7777", path, {})
+    assert {cluster.name: cluster.bootstrap for cluster in chosen} == clusters

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -52,8 +53,8 @@ def test_no_value_can_forge_a_line():
 
 
 def test_long_values_are_shortened():
-    entry = AuditEntry("begin", "a", "b", target="x" * 5000, values={"value": "y" * 5000})
-    assert len(line_of(entry, 0)) < 2500
+    entry = AuditEntry("begin", "a", "b", target="x" * 5000, values={"value": "y" * 50_000})
+    assert len(line_of(entry, 0)) < 35_000
 
 
 async def test_a_rotated_file_is_begun_again(log):
@@ -96,3 +97,41 @@ async def test_parallel_entries_are_whole(log):
     assert sorted(str(entry["user"]) for entry in entries(log)) == sorted(
         f"u{n}" for n in range(50)
     )
+
+
+async def test_an_entry_that_is_kept_is_written_before_the_next(log):
+    log.path.mkdir(parents=True)
+    for number in range(250):
+        with pytest.raises(AuditError):
+            await log.write_or_keep(AuditEntry("end", f"u{number}", "a"))
+    with pytest.raises(AuditError):
+        await log.write(AuditEntry("begin", "lost", "a"))
+    log.path.rmdir()
+    await log.write(AuditEntry("login", "anna", "a"))
+    kept = [f"u{number}" for number in range(50, 250)]
+    assert [entry["user"] for entry in entries(log)] == [*kept, "anna"]
+    await log.write_kept()
+    await log.write(AuditEntry("login", "bert", "a"))
+    assert [entry["user"] for entry in entries(log)] == [*kept, "anna", "bert"]
+
+
+async def test_the_last_kept_entries_are_written_at_the_end(log):
+    log.path.mkdir(parents=True)
+    with pytest.raises(AuditError):
+        await log.write_or_keep(AuditEntry("end", "anna", "a"))
+    log.path.rmdir()
+    await log.write_kept()
+    assert [entry["user"] for entry in entries(log)] == ["anna"]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "device"])
+def test_only_a_regular_file_is_a_log(tmp_path, kind):
+    path = tmp_path / "log"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path = Path(os.devnull)
+    with pytest.raises(AuditError, match=r"it is not a regular file|is a directory"):
+        AuditLog(path, HandClock()).open()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +72,45 @@ async def test_the_end_of_the_console_stops_changes(runner, change, path):
     await change.has_begun.wait()
     await runner.close()
     assert (run.result, ends(path)) == ("stopped", ["stopped"])
+    assert run.message == (
+        "it was stopped by the end of the console after 3 of 10 letters; it may have been made in"
+        " part"
+    )
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_the_log_says_who_stopped_a_change(runner, change, path, is_made):
+    """Also if it is stopped before its first step."""
+    change.gate = asyncio.Event()
+    run = await begun(runner, change)
+    if is_made:
+        await change.has_begun.wait()
+    run.stop(by="bert")
+    async with asyncio.timeout(30):
+        await run.ended.wait()
+    end = json.loads(path.read_text().splitlines()[-1])
+    assert (end["event"], end["user"], end["result"]) == ("end", "anna", "stopped")
+    assert end["message"].startswith("it was stopped by bert after")
+    assert change.has_begun.is_set() == is_made
+
+
+async def test_what_is_kept_of_an_ended_change_is_bounded(runner, change):
+    collector: Any = fake.FakeCollector(fake.snapshot())
+    prepared = await change.prepare(collector, VALUES)
+    work = weakref.ref(prepared.apply)
+    prepared = prepared._replace(
+        lines=("line",) * 3000, notes=("n" * 20_000,) * 5, command="c" * 100_000
+    )
+    run = await runner.begin(change.kind, collector, VALUES, prepared, AUTHOR)
+    del prepared
+    await run.ended.wait()
+    kept = run.prepared
+    assert (len(kept.lines), kept.lines[-1]) == (1001, "and 2,000 more")
+    assert kept.notes[1:] == ("and 4 more",)
+    assert len(kept.command) < 33_000
+    assert run.values == {}
+    gc.collect()
+    assert work() is None
 
 
 async def test_a_change_takes_a_bounded_time(runner, change, path, monkeypatch):
@@ -95,8 +136,8 @@ async def test_running_changes_are_bounded(runner, change, monkeypatch):
     runs = [await begun(runner, change) for _ in range(2)]
     with pytest.raises(BusyError, match="2 changes are running"):
         await begun(runner, change)
-    runs[0].stop()
-    runs[0].stop()
+    runs[0].stop(by="bert")
+    runs[0].stop(by="anna")
     await runs[0].ended.wait()
     third = await begun(runner, change)
     change.gate.set()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 
 import pytest
@@ -103,3 +104,45 @@ def test_the_last_usable_content_holds_if_a_file_is_broken(tmp_path, caplog):
     assert list(file.all()) == ["anna"]
     assert len(caplog.records) == 2
     assert "still apply" in caplog.text
+
+
+def no_owner(_descriptor: int, owner: int, _group: int) -> None:
+    if owner != -1:
+        raise PermissionError(1, "Operation not permitted")
+
+
+def no_group(_descriptor: int, _owner: int, _group: int) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "owners", "mode"),
+    [(None, [True], 0o640), (no_owner, [True, False], 0o640), (no_group, [True, False], 0o600)],
+)
+def test_owner_and_group_stay(tmp_path, monkeypatch, refusal, owners, mode):
+    path = tmp_path / "users"
+    path.write_text("")
+    path.chmod(0o640)
+    state = path.stat()
+    calls: list[tuple[int, int]] = []
+
+    def fchown(descriptor: int, owner: int, group: int) -> None:
+        calls.append((owner, group))
+        if refusal is not None:
+            refusal(descriptor, owner, group)
+
+    monkeypatch.setattr(os, "fchown", fchown)
+    write_credentials(path, [])
+    group = state.st_gid
+    assert calls == [(state.st_uid if is_owner else -1, group) for is_owner in owners]
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_planted_link_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "users"
+    (tmp_path / f"users.{os.getpid()}.new").symlink_to(victim)
+    write_credentials(path, [])
+    assert victim.read_text() == "precious"
+    assert path.read_text() == ""

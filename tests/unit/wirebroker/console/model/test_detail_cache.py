@@ -78,3 +78,28 @@ async def test_old_details_are_dropped():
     for number in range(300):
         await cache.get(number, source.read)
     assert await cache.get(0, source.read) == 301
+
+
+async def test_a_reading_that_began_before_a_change_is_not_joined_after_it():
+    cache, source = DetailCache(HandClock()), Source()
+    before = asyncio.create_task(cache.get("acls", source.read))
+    await asyncio.sleep(0)  # noqa: TID251 - it has begun
+    cache.forget()
+    after = asyncio.create_task(cache.get("acls", source.read))
+    await asyncio.sleep(0)  # noqa: TID251 - it has begun
+    source.is_open.set()
+    await asyncio.gather(before, after)
+    assert source.count == 2
+    assert await cache.get("acls", source.read) == 2
+    cache.forget()
+    assert await cache.get("acls", source.read) == 3
+
+
+async def test_closing_stops_readings_from_before_a_change():
+    cache, source = DetailCache(HandClock()), Source()
+    waiting = asyncio.create_task(cache.get("acls", source.read))
+    await asyncio.sleep(0)  # noqa: TID251 - it has begun
+    cache.forget()
+    await cache.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

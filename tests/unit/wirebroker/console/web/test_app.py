@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.support.console import fake_cluster as fake
-from tests.support.console.requests import request
+from tests.support.console.requests import Streaming, request
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.view.assets import Assets
 from wirebroker.console.web.app import make_app
@@ -53,6 +54,43 @@ async def test_an_unexpected_error_is_a_plain_response_with_headers(monkeypatch)
     with pytest.raises(ZeroDivisionError):  # for the server's log
         replies.append(await request(app, "/c/dev/"))
     assert replies == []
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {"Host": "evil.example"}, 421),
+        ("GET", {"Host": ""}, 400),
+        ("GET", {"Origin": "http://evil.example"}, 403),
+        ("PUT", {}, 405),
+        ("GET", {}, 401),
+    ],
+)
+async def test_errors_of_the_http_interface_are_json(method, headers, status):
+    reply = await request(app_of(), "/api/v1/clusters", method=method, headers=headers)
+    assert reply.status == status
+    error = json.loads(reply.text)["error"]
+    assert error["status"] == status
+    assert error["message"]
+
+
+@pytest.mark.parametrize(("path", "is_json"), [("/api/v1/clusters", True), ("/c/dev/", False)])
+async def test_a_bug_has_a_response_too(monkeypatch, path, is_json):
+    async def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    inner: Any = app_of()
+    while not hasattr(inner, "state"):
+        inner = inner._app
+    monkeypatch.setattr(inner, "router", fail)
+    inner.middleware_stack = inner.build_middleware_stack()
+    stream = Streaming(inner, path)
+    with pytest.raises(ZeroDivisionError):  # for the server's log
+        await stream.task
+    text = b"".join(stream.chunks).decode()
+    assert stream.status == 500
+    assert "The console failed; see its log." in text
+    assert text.startswith('{"error":') == is_json
 
 
 async def test_pages_are_not_stored_and_static_files_are():

@@ -171,8 +171,27 @@ async def test_ten_failed_logins_lock_the_address_out_for_a_minute(app, browser,
     assert (await Browser(app).log_in("rita", PASSWORD)).status == 429
     clock.passed_ms += 61_000
     assert (await browser.log_in("anna", PASSWORD)).status == 303
-    events = [entry["event"] for entry in audited(settings)]
-    assert events == ["login-failed"] * 10 + ["login"]
+    events = [(entry["event"], entry["user"]) for entry in audited(settings)]
+    assert events == [
+        *[("login-failed", "anna")] * 10,
+        ("locked-out", None),
+        ("login", "anna"),
+    ]
+
+
+async def test_a_failed_login_is_logged_with_the_name_of_a_user_only(browser, settings):
+    for name in ("anna", "a password by mistake"):
+        await browser.log_in(name, "wrong")
+    assert [entry["user"] for entry in audited(settings)] == ["anna", None]
+
+
+async def test_redirects_behind_a_proxy_stay_secure(clock, settings):
+    settings = settings._replace(is_behind_proxy=True)
+    browser = Browser(make_app([], clock, settings))
+    await browser.get("/login")
+    await browser.log_in("anna", PASSWORD)
+    reply = await browser.get("/login/")
+    assert (reply.status, reply.headers["location"]) == (307, "https://127.0.0.1:8989/login")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from tests.support.console.requests import scope_of
 from wirebroker.console.web.request_check import refusal_of
 from wirebroker.console.web.site_address import SiteAddress
+from wirebroker.console.web.stream_limit import stream_kind
 
 LOCAL = SiteAddress()
 PUBLIC = SiteAddress(frozenset({"kafka.example", "10.1.2.3"}), is_local=False, is_secure=True)
@@ -124,3 +125,18 @@ def test_a_link_from_another_site_opens_no_stream(path):
 
 def test_too_long_addresses_are_refused():
     assert status_of(url="/c/dev/topics?q=" + "a" * 20_000) == 414
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("/c/dev/events", "events"),
+        ("/c/dev/topic/search", "search"),
+        ("/c/dev/topics", None),
+        ("/api/v1/clusters/dev/topics/events", None),
+        ("/api/v1/clusters/tail", None),
+        ("/events", None),
+    ],
+)
+def test_only_pages_of_clusters_are_streams(url, kind):
+    assert stream_kind(scope_of("GET", url, {})) == kind

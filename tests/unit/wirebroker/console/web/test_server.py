@@ -24,10 +24,10 @@ REQUEST = b"GET /static/icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def served() -> AsyncIterator[int]:
-    """Serve a console in this process, and return its port."""
+async def served(app: Any = None) -> AsyncIterator[int]:
+    """Serve a console or another application in this process, and return its port."""
     collectors: Any = [fake.FakeCollector(fake.snapshot())]
-    app = make_app(collectors, SystemClock())
+    app = app or make_app(collectors, SystemClock())
     ready = asyncio.Event()
     listening = server.listening_socket("127.0.0.1", 0)
     running = server._Server(server._config(app, DEFAULTS), ready.set)
@@ -66,6 +66,74 @@ async def test_a_slow_response_is_not_ended(monkeypatch):
             writer.close()
 
 
+class LargeResponse:
+    """An application whose response is larger than all buffers of a connection."""
+
+    def __init__(self) -> None:
+        self.has_ended = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            for event in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{event}.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(1000):
+            message = {"type": "http.response.body", "body": bytes(1 << 16)}
+            await send({**message, "more_body": number < 999})
+        self.has_ended.set()
+
+
+async def test_a_client_that_does_not_read_loses_its_connection(monkeypatch):
+    monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.1)
+    app = LargeResponse()
+    async with served(app) as port:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(REQUEST)
+        async with asyncio.timeout(30):
+            await app.has_ended.wait()
+        writer.close()
+
+
+async def test_a_client_that_does_not_read_the_end_loses_its_connection(monkeypatch):
+    """The response is whole for the application, but much of it is not sent yet."""
+    monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.1)
+    aborted = asyncio.Event()
+
+    class NotedEnd(http_connection.HttpConnection):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            transport.set_write_buffer_limits(1 << 30)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            aborted.set()
+
+    monkeypatch.setattr(server, "HttpConnection", NotedEnd)
+    async with served(LargeResponse()) as port:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(REQUEST)
+        async with asyncio.timeout(30):
+            await aborted.wait()
+        writer.close()
+
+
+async def test_connections_are_bounded(monkeypatch):
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
+    async with served() as port:
+        kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in kept[:1]:
+            writer.write(REQUEST)
+            assert (await reader.readline()).startswith(b"HTTP/1.1")
+        further, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(30):
+            with contextlib.suppress(ConnectionResetError):
+                assert await further.read() == b""
+        for _, opened in [*kept, (further, writer)]:
+            opened.close()
+
+
 @pytest.mark.parametrize("content", [None, "", "no certificate"])
 def test_a_certificate_that_cannot_be_used_is_named(tmp_path, content):
     path = tmp_path / "cert.pem"
@@ -90,3 +158,10 @@ def test_a_file_that_cannot_be_used_refuses_the_start(tmp_path, field, error):
 def test_uvicorn_has_the_parts_that_connections_use():
     assert issubclass(http_connection.HttpConnection, asyncio.Protocol)
     assert uvicorn.Config(lambda: None, http=http_connection.HttpConnection).http
+
+
+def test_a_default_audit_log_that_cannot_be_written_is_only_reported(monkeypatch, tmp_path, caplog):
+    (tmp_path / "wirebroker").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    server._check_audit_log(DEFAULTS, SystemClock())
+    assert "the console cannot make changes: cannot write the audit log" in caplog.text

@@ -1,0 +1,49 @@
+"""Bounded texts of a change that has ended, and nothing that could make it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.console.changes.change import PreparedChange
+
+MOST_LINES: Final = 1000
+MOST_CHARACTERS: Final = 32 << 10
+
+
+def without_work(prepared: PreparedChange) -> PreparedChange:
+    """Return the texts of a change, shortened, with an `apply` that makes nothing."""
+    return prepared._replace(
+        summary=shortened(prepared.summary),
+        lines=_first(prepared.lines),
+        command=shortened(prepared.command),
+        apply=_made_nothing,
+        warnings=_first(prepared.warnings),
+        notes=_first(prepared.notes),
+        progress=None,
+        logged=None,
+    )
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a text of at most so many characters, and its length if it was longer."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+
+
+def _first(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the first lines, and how many there are besides."""
+    kept: list[str] = []
+    room = MOST_CHARACTERS
+    for line in lines[:MOST_LINES]:
+        if len(line) > room:
+            break
+        kept.append(line)
+        room -= len(line)
+    further = len(lines) - len(kept)
+    return (*kept, *([f"and {further:,} more"] if further else []))
+
+
+async def _made_nothing() -> str:
+    return ""
