@@ -161,16 +161,16 @@ class RecordCopier:
         """
         await self._writer.open()
         self._partitioner = Partitioner(self._writer.partition_count, random.Random())  # noqa: S311
-        try:
-            for part in self._plan.ranges:
-                self._position = part.begin
+        for part in self._plan.ranges:
+            self._position = part.begin
+            try:
                 await self._copy(part)
-        except ClientError as error:
-            raise ClientError(
-                f"{error}; {counted(self.copied, 'record')} copied before, of partition"
-                f" {part.place.partition} up to offset {self._position} (exclusive)",
-                code=error.code,
-            ) from error
+            except ClientError as error:
+                raise ClientError(
+                    f"{error}; {counted(self.copied, 'record')} copied before, of partition"
+                    f" {part.place.partition} up to offset {self._position} (exclusive)",
+                    code=error.code,
+                ) from error
 
     @property
     def _is_full(self) -> bool:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.batch import BareRecord
     from wirebroker.codecs.records.record import Headers, Record
@@ -78,7 +80,7 @@ def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
     if not isinstance(rows, list):
         raise ValueError(f"headers are a list such as [{_EXAMPLE}]")  # noqa: TRY004
     headers: list[tuple[str, bytes | None]] = []
-    for item in cast("list[Any]", rows):
+    for item in cast("Sequence[Any]", rows):
         row = _object(item)
         name = row.get("key")
         if not isinstance(name, str):

@@ -6,12 +6,14 @@ reads: connections that send nothing, or a byte now and then, would keep others 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     import asyncio
+
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 HEAD_TIMEOUT_S: Final = 20.0
 
@@ -64,11 +66,13 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
             return
         self._was_closing = self.transport.is_closing()
-        is_between_requests = self.cycle is None or self.cycle.response_complete
-        if is_between_requests and self.cycle is self._checked_cycle:
+        # None before the first request, although uvicorn's annotation does not say so.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        is_between_requests = cycle is None or cycle.response_complete
+        if is_between_requests and cycle is self._checked_cycle:
             self._was_closing = True
             self.transport.close()
-        self._checked_cycle = self.cycle
+        self._checked_cycle = cycle
 
     def _is_unread(self) -> bool:
         return self._paused_at is not None and self.loop.time() - self._paused_at >= HEAD_TIMEOUT_S

@@ -24,6 +24,7 @@ from wirebroker.coordinator.raft.protocol.actions import (
     HighWatermarkAdvanced,
     InstallSnapshot,
     LeaderChanged,
+    Persist,
     Respond,
     Send,
     ShutdownFinished,
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
     from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
-    from wirebroker.coordinator.raft.protocol.actions import Persist, RaftAction
+    from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.messages import DescribedReplica
     from wirebroker.coordinator.raft.raft_replica import RaftReplica
     from wirebroker.quorum.log.metadata_batches import EncodedBatches
@@ -460,6 +461,8 @@ class RaftNode:
                     self._committed.fail(f"the cluster's metadata cannot be followed: {text}")
             case ShutdownFinished():
                 self._stopped.set()
+            case Persist():
+                raise AssertionError("its steps write it in a thread")
 
     def _append(self, batch: RaftBatch) -> None:
         # Those of the controller are in the log already (`append`).

@@ -24,7 +24,7 @@ from wirebroker.coordinator.raft.protocol.events import Tick
 from wirebroker.quorum.raft.superseded_writes import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
@@ -173,7 +173,7 @@ class RaftSteps:
             self._schedule()
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
+    def _ending(self) -> Generator[None]:
         """End this object if the body fails: the machine and the files may no longer agree."""
         try:
             yield
