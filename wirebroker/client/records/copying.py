@@ -168,7 +168,7 @@ class RecordCopier:
             except ClientError as error:
                 raise ClientError(
                     f"{error}; {counted(self.copied, 'record')} copied before, of partition"
-                    f" {part.place.partition} up to offset {self._position} (exclusive)",
+                    f" {part.place.partition} at least up to offset {self._position} (exclusive)",
                     code=error.code,
                 ) from error
 
@@ -217,6 +217,7 @@ class RecordCopier:
             chunk = records[first : first + _MOST_WRITTEN]
             await self._writer.write(await in_thread(Work.RECORDS, self._targets, part, chunk))
             self._partitioner.turn()
+            self._pass_to(chunk[-1].offset + 1)
 
     def _targets(self, part: CopyRange, records: list[Record]) -> list[tuple[int, Record]]:
         """Return records with their partitions; hashing long keys takes time."""

@@ -66,11 +66,11 @@ async def move_replicas(
         for partition, result in results.items()
         if result.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     ]
-    changed = {place: result for place, result in results.items() if place not in idle}
     check_all(
         (
             (result.error_code, f"{partition} cannot be moved", result.error_message)
-            for partition, result in changed.items()
+            for partition, result in results.items()
+            if result.error_code != ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         ),
         "other move",
         "changed",

@@ -27,7 +27,10 @@ class UnwritableTopics:
         """Note topics that could not be written."""
         for topic in topics:
             last = self._pauses.get(topic)
-            length_ms = _FIRST_PAUSE_MS if last is None else 2 * last.length_ms
+            if last is None or now_ms - last.until_ms > _LONGEST_PAUSE_MS:
+                length_ms = _FIRST_PAUSE_MS
+            else:
+                length_ms = 2 * last.length_ms
             length_ms = min(length_ms, _LONGEST_PAUSE_MS)
             self._pauses[topic] = _Pause(length_ms, now_ms + length_ms)
 

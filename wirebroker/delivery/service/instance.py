@@ -182,13 +182,13 @@ class ServiceInstance:
             if plan is not None:
                 lane.is_open = True
                 lane.begins_at = now + lane.every_s
-                lane.ends_by = now + self._longest_s
                 lane.pool.begin(
                     plan,
                     self._intake.group,
                     partial(self._end, lane, plan),
                     is_careful=lane.is_careful,
                 )
+                lane.ends_by = self._clock.monotonic() + self._longest_s
 
     def _end(self, lane: _Lane, plan: TransactionPlan, outcome: TransactionOutcome) -> None:
         was_careful, lane.is_careful = lane.is_careful, not outcome.is_committed

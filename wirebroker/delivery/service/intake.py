@@ -121,9 +121,11 @@ class Intake:
         """Leave the group; close the indexes. The inbox is closed."""
         self._is_closing = True
         try:
-            # Its callback of a rebalance looks at what the other reader reads.
-            self._input_reader.close()
-            self._stop_reading()
+            try:
+                # Its callback of a rebalance looks at what the other reader reads.
+                self._input_reader.close()
+            finally:
+                self._stop_reading()
         finally:
             self._machine.release((), list(self._machine.partitions))
 

@@ -120,6 +120,7 @@ class Transactions:
         self._producer = Producer(
             {
                 "log_level": 4,
+                "connections.max.idle.ms": _IDLE_MS,
                 **settings.kafka,
                 "transactional.id": f"{settings.rules.group}-{name}",
                 "transaction.timeout.ms": settings.transaction_timeout_ms,
@@ -130,7 +131,6 @@ class Transactions:
                 "partitioner": "murmur2_random",
                 "delivery.report.only.error": True,
                 "topic.metadata.propagation.max.ms": 2_000,
-                "connections.max.idle.ms": _IDLE_MS,
             }
         )
         self._start(stopping)

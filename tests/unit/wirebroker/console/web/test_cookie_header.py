@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.console.login.sessions import new_session_id
 from wirebroker.console.web.viewer_check import cookie_of
 
 NAME = "wirebroker-console-8989"
-VALUE = new_session_id()
+VALUE = "JUwbRANX591nLE8nV4m2waK04Bb85otsMXvY7NsKdyc"
 
 
 @pytest.mark.parametrize(

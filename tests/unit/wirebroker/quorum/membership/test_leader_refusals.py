@@ -1,0 +1,28 @@
+"""When the refusals of a leader are final."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.quorum.membership.leader_refusals import LeaderRefusals
+
+LEADER = PeerAddress("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "is_final"),
+    [
+        ([0, 2, 4, 6, 8, 9.9], False),
+        ([0, 2, 4, 6, 8, 10], True),
+        # A leader that was down in between may be loading its ACLs again.
+        ([0, 11], False),
+        ([0, 2, 6, 8, 10, 12], False),
+    ],
+)
+def test_refusals_are_final_when_they_continue_for_ten_seconds(
+    times_s: list[float], is_final: bool
+) -> None:
+    refusals = LeaderRefusals()
+    results = [refusals.are_final(LEADER, heard_s=None, now_s=now_s) for now_s in times_s]
+    assert results == [*[False] * (len(times_s) - 1), is_final]
