@@ -144,14 +144,15 @@ def test_a_user_logs_in_and_creates_a_topic(login_screen: Screen, login_site: Lo
     page.get_by_role("heading", name="Log in").wait_for()
 
     made = [entry for entry in audited(login_site) if entry["user"] == "olga"]
-    assert [entry["event"] for entry in made] == ["login", "begin", "end", "logout"]
-    assert made[1]["values"] | {"configs": ""} == {
+    events = ["login-failed", "login", "begin", "end", "logout"]
+    assert [entry["event"] for entry in made] == events
+    assert made[2]["values"] | {"configs": ""} == {
         "topic": "from-the-console",
         "partitions": "2",
         "replicas": "",
         "configs": "",
     }
-    assert (made[2]["result"], made[2]["role"]) == ("done", "operator")
+    assert (made[3]["result"], made[3]["role"]) == ("done", "operator")
     assert PASSWORD not in (login_site.folder / "audit.log").read_text()
 
 
