@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ORDERS = 3000
+# What the idle group has committed in each partition of orders.
+IDLE_OFFSET = 10
 # The one record with this header.
 TRACE = "4bf92f3577b34da6"
 _SCRAM_SHA_512 = 2
@@ -91,7 +93,7 @@ def _produce(bootstrap: str, content: Content) -> None:
 async def _administer(bootstrap: str, content: Content) -> None:
     async with open_client(cluster_of_flag(f"c={bootstrap}"), SystemClock()) as client:
         await alter_configs(client, TOPIC, content.topic, {"retention.ms": "86400000"})
-        idle = {TopicPartition(content.topic, partition): 10 for partition in range(6)}
+        idle = {TopicPartition(content.topic, partition): IDLE_OFFSET for partition in range(6)}
         await commit(client, content.idle_group, idle)
         await commit(client, EVIL, {TopicPartition("hostile", 0): 0})
         rules = [

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.streams.task_offsets import id_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +44,7 @@ def check_bounds(body: Any) -> None:
     _check_tasks(body)
     for offsets in (body.task_offsets, body.task_end_offsets):
         _check_count(len(offsets or ()), MOST_OFFSETS, "A member can report", "task offsets")
-        for entry in offsets or ():
-            _check_id(entry.subtopology_id, "Subtopology ids")
+        _check_length(max(id_lengths(offsets or ()), default=0), "Subtopology ids")
     if body.topology is not None:
         check_topology(body.topology)
 
@@ -120,7 +120,11 @@ def _check_count(count: int, most: int, subject: str, things: str) -> None:
 
 
 def _check_id(text: str | None, things: str) -> None:
-    if text is not None and len(text) > LONGEST_ID:
+    _check_length(len(text or ""), things)
+
+
+def _check_length(length: int, things: str) -> None:
+    if length > LONGEST_ID:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"{things} can have at most {LONGEST_ID} characters."
         )

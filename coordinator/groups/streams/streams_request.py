@@ -15,7 +15,7 @@ from wirebroker.coordinator.groups.streams.streams_member import (
     JOIN_EPOCH,
     LEAVE_STATIC_EPOCH,
 )
-from wirebroker.coordinator.groups.streams.task_offsets import BYTES_OF_OFFSET
+from wirebroker.coordinator.groups.streams.task_offsets import reported_size
 from wirebroker.coordinator.groups.topologies.topology import topic_names
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class StreamsHeartbeat(NamedTuple):
         size = sum(len(text or "") for text in texts)
         size += sum(len(tag.key) + len(tag.value) for tag in body.client_tags or ())
         size += len(body.user_endpoint.host) if body.user_endpoint is not None else 0
-        for offsets in (body.task_offsets, body.task_end_offsets):
-            size += sum(BYTES_OF_OFFSET + len(entry.subtopology_id) for entry in offsets or ())
+        size += reported_size(body.task_offsets) + reported_size(body.task_end_offsets)
         return size + (0 if body.topology is None else _topology_size(body.topology))
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ Source: Kafka's MemberTaskOffsets; KIP-1071.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 # Memory of one reported offset, about.
-BYTES_OF_OFFSET: Final = 100
+_BYTES_OF_OFFSET: Final = 100
+
+_subtopology_id = attrgetter("subtopology_id")
 
 
 class TaskOffsets(NamedTuple):
@@ -46,9 +49,19 @@ class TaskOffsets(NamedTuple):
 NO_OFFSETS: Final = TaskOffsets()
 
 
+def id_lengths(entries: Iterable[Any]) -> Iterable[int]:
+    """Return the lengths of the reported subtopology ids, without a Python call for each."""
+    return map(len, map(_subtopology_id, entries))
+
+
+def reported_size(entries: Iterable[Any] | None) -> int:
+    """Return the bytes of memory, about, that reported offsets will take."""
+    return sum(map(_BYTES_OF_OFFSET.__add__, id_lengths(entries or ())))
+
+
 def _size(sums: Mapping[str, Mapping[int, int]]) -> int:
     return sum(
-        len(partitions) * (BYTES_OF_OFFSET + len(subtopology))
+        len(partitions) * (_BYTES_OF_OFFSET + len(subtopology))
         for subtopology, partitions in sums.items()
     )
 

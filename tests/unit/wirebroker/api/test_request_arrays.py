@@ -33,8 +33,8 @@ SOME = 4_000
 MANY = 19_000
 
 # A slice of 5 ms (clock.Slices) makes a quarter of these calls. Code that does not yield makes at
-# most eight per element; a Produce of 20,000 mostly refused partitions makes sixteen.
-MOST_CALLS = 8 * MANY
+# most seven per element; a Produce of 20,000 mostly refused partitions makes sixteen.
+MOST_CALLS = 7 * MANY
 MOST_CALLS_OF_PRODUCE = 16 * MANY
 MOST_LINES = 20_000
 LINES_OF_NOTHING = 5
