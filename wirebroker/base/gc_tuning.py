@@ -5,7 +5,9 @@ cycles are rare and young. So the young generations are collected often, and whe
 takes too long, its survivors are frozen (gc.freeze).
 
 A frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one collection
-examines all of them: a tenth of a second per million. Objects from imports are never collected.
+examines all of them: a tenth of a second per million. To count them takes half of that, so they are
+counted only after as many were frozen as may make the difference. Objects from imports are never
+collected.
 
 The settings affect the whole process, so only a broker's process uses them.
 """
@@ -59,12 +61,14 @@ def collect_frozen() -> None:
 class GarbagePolicy:
     """Context manager that keeps the process's collections short."""
 
-    __slots__ = ("_before", "_began", "_looks_at_all", "_max_frozen")
+    __slots__ = ("_before", "_began", "_looks_at_all", "_max_frozen", "_uncounted")
 
     def __init__(self) -> None:
         self._before = gc.get_threshold()
         self._began = 0.0
         self._max_frozen = _ROOM
+        # How many more objects can be frozen before the frozen ones are counted.
+        self._uncounted = _ROOM
         # Whether the next full collection sees the frozen objects.
         self._looks_at_all = False
 
@@ -90,8 +94,13 @@ class GarbagePolicy:
         one.
         """
         gc.freeze()
-        self._max_frozen = 2 * gc.get_freeze_count() + _ROOM
+        self._expect_twice()
         gc.collect()
+
+    def _expect_twice(self) -> None:
+        frozen = gc.get_freeze_count()
+        self._max_frozen = 2 * frozen + _ROOM
+        self._uncounted = self._max_frozen - frozen
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if info["generation"] != _FULL:
@@ -102,11 +111,17 @@ class GarbagePolicy:
             self._keep()
 
     def _keep(self) -> None:
-        if gc.get_freeze_count() > self._max_frozen:
-            gc.unfreeze()
-            self._looks_at_all = True
-            return
-        gc.freeze()
         if self._looks_at_all:
             self._looks_at_all = False
-            self._max_frozen = 2 * gc.get_freeze_count() + _ROOM
+            gc.freeze()
+            self._expect_twice()
+            return
+        if self._uncounted <= 0:
+            frozen = gc.get_freeze_count()
+            if frozen > self._max_frozen:
+                gc.unfreeze()
+                self._looks_at_all = True
+                return
+            self._uncounted = max(self._max_frozen - frozen, _ROOM // 2)
+        self._uncounted -= len(gc.get_objects(generation=_FULL))
+        gc.freeze()
