@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
     from wirebroker.quorum.controller.membership import Membership
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
     from wirebroker.quorum.raft.raft_figures import RaftFigures
-    from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
+    from wirebroker.quorum.raft.raft_node import RaftNode
     from wirebroker.storage.files import Files
 
 Response = TypeVar("Response")
