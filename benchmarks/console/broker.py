@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.codecs.records.compression import Codec
+    from wirebroker.codecs.records.codec import Codec
 
 _PER_TOPIC = 100
 _TOPICS_AT_ONCE = 10

@@ -17,7 +17,7 @@ from compat_tests.support.raw_requests import (
 )
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from compat_tests.interchange.shared_folder import SharedFolder

@@ -12,7 +12,7 @@ from tests.support.protocol.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.coordinator.groups.partitions import partition_for
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.harness.budget import SharedBudget
 from tests.support.storage.time_search import offset_for_timestamp
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.leader_epochs import FILE_NAME as EPOCHS_NAME

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from wirebroker.base.clock import Slices
 from wirebroker.base.text import few_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordination.coordinator_loading import Replayer, load
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.machine import Machine

@@ -9,6 +9,7 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
+    TIME_FORMAT,
     dry_run_hint,
     partition_list,
     start_position,
@@ -119,10 +120,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     "--to-time",
     callback=time_ms,
     metavar="TIME",
-    help=(
-        "Move to the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
-        "for two hours ago."
-    ),
+    help=f"Move to the first record at or after this time: {TIME_FORMAT}.",
 )
 @click.option(
     "-t",

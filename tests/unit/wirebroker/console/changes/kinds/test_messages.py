@@ -18,7 +18,7 @@ from wirebroker.client.records.one_partition import PartitionFetcher
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.changes.kinds.record_fields import MOST_BYTES, fields_of, record_of
 from wirebroker.console.changes.kinds.table import CHANGES
