@@ -164,5 +164,5 @@ def _start(quorum: MixedQuorum) -> float:
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda voter: voter.start(), quorum.voter_nodes.values()))
     while not any(is_committed_by(quorum, node_id) for node_id in quorum.voter_nodes):
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # no event announces it
     return time.monotonic() - began

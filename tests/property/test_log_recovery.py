@@ -318,7 +318,7 @@ def test_recovery_keeps_a_prefix_and_all_that_was_flushed(
                     story.append("clean stop")
                     workload.stop_and_start()
                     workload.check_is_prefix(at_least=workload.log.log_end_offset)
-        except Exception as error:
+        except Exception as error:  # raised again with the seed
             error.add_note(f"seed {budget.seed}, round {number}: {story}")
             raise
         workload.log.close(clean=False)

@@ -162,8 +162,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         started_s = self._clock.monotonic()
         try:
             count = await load(log.partition.log, term.shard, self._clock, log.replay_by)
-        except Exception:
-            # A permanent failure must not look like loading.
+        except Exception:  # a permanent failure must not look like loading
             term.error = ErrorCode.NOT_COORDINATOR
             logger.exception("cannot load %s", log.name)
             return

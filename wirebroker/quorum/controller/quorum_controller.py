@@ -290,7 +290,7 @@ class QuorumController:
     async def _try_to_activate(self, term: ControllerTerm) -> None:
         try:
             await self._activate(term)
-        except Exception as error:
+        except Exception as error:  # whatever it is, another controller must lead
             if not self._first_activation.end(error) and self.term is term:
                 LOGGER.exception("this controller cannot become active and resigns")
                 self.node.resign(term.log.epoch)

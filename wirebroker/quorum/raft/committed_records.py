@@ -123,7 +123,7 @@ class CommittedRecords:
                 pass
         except (KafkaError, MalformedFrameError) as error:
             self.fail(f"the cluster's metadata cannot be applied: {error}")
-        except Exception:
+        except Exception:  # a bug: nothing may be applied after it
             LOGGER.exception("applying the cluster's metadata failed")
             self.fail("the cluster's metadata cannot be applied: see the line above")
         finally:
