@@ -100,7 +100,7 @@ async def _register_all(address: PeerAddress) -> None:
 
 
 async def _register(node: Node, node_id: int) -> None:
-    """Register a broker and have it unfenced."""
+    """Register a broker and unfence it."""
     connection = await node.connect(_TIMEOUT_S)
     features = [
         {

@@ -201,7 +201,7 @@ class Connection(OpenConnection):
         session = self.session
         session.answered()
         try:
-            # Requests after a wait that was given up are still served.
+            # Requests after an abandoned wait are still served.
             is_given_up = session.has_ended and future.cancelled()
             answer = None if is_given_up else pending.complete(future)
             if self._is_closed:

@@ -32,7 +32,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class CommittedRecords:
-    """Applies what is committed, in a task while there is something to apply.
+    """Applies committed records, in a task while there are any.
 
     `on_applied` is called after each applied change; after the last one when `is_idle` says so;
     `on_failure` with the reason when applying ends, because a record is damaged or of a newer
