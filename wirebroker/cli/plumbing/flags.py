@@ -85,6 +85,16 @@ def partition_list(
         raise click.UsageError(str(error)) from None
 
 
+partitions_flag: Final = click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help="Limit to these partitions.",
+)
+
+
 def escaped_text(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> bytes | None:
@@ -97,6 +107,22 @@ def escaped_text(
         return text_of(text)
     except ValueError as error:
         raise click.UsageError(f"{text!r}: {error}") from None
+
+
+def record_flags(command: _Command) -> _Command:
+    """Add `--json` and `--format`, which choose how records are printed."""
+    form = click.option(
+        "-f",
+        "--format",
+        "form",
+        metavar="TEXT",
+        help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset,"
+        r" %T timestamp, %h headers, \n. [default: %s\n]",
+    )
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object per line."
+    )
+    return as_json(form(command))
 
 
 def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:

@@ -9,11 +9,8 @@ import click
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
-    TIME_FORMAT,
     dry_run_hint,
-    partition_list,
-    start_position,
-    time_ms,
+    partitions_flag,
     yes_flag,
 )
 from wirebroker.cli.plumbing.output import tell
@@ -22,6 +19,7 @@ from wirebroker.cli.plumbing.seeking import (
     seek_choices,
     seek_target,
     show_moves,
+    target_flags,
     topic_choices,
 )
 from wirebroker.client.changes.member_removal import (
@@ -179,15 +177,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 @group.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
-@click.option(
-    "--to", callback=start_position, metavar="WHERE", help=("Move to start, end, or an offset.")
-)
-@click.option(
-    "--to-time",
-    callback=time_ms,
-    metavar="TIME",
-    help=f"Move to the first record at or after this time: {TIME_FORMAT}.",
-)
+@target_flags
 @click.option("--by", type=int, metavar="N", help="Move N records forward, or back with -N.")
 @click.option(
     "-t",
@@ -199,14 +189,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     metavar="TOPIC[:N,...]",
     help="Limit to this topic or these partitions (repeatable). [default: all committed offsets]",
 )
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help=("Limit to these partitions."),
-)
+@partitions_flag
 @yes_flag
 @cluster_flags
 def seek(

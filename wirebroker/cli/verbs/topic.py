@@ -11,7 +11,7 @@ from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING,
 from wirebroker.cli.plumbing.flags import (
     TIME_FORMAT,
     dry_run_hint,
-    partition_list,
+    partitions_flag,
     time_ms,
     yes_flag,
 )
@@ -283,14 +283,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     help=f"Keep records at or after this time: {TIME_FORMAT}.",
 )
 @click.option("--all", "everything", is_flag=True, help="Delete all current records.")
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help="Limit to these partitions.",
-)
+@partitions_flag
 @yes_flag
 @cluster_flags
 def trim(
