@@ -1,4 +1,4 @@
-# wirebroker's workshop. `make run` starts a broker, `make test` runs the tests; both set up .venv.
+# `make run` starts a broker, `make test` runs the tests; both install what they need into .venv.
 #   make run ARGS="--port 9093"     make test ARGS="-k fetch"     make test PYTHON=python3.12
 #   make run CONSOLE=1 also starts the console, on http://127.0.0.1:8989/
 
@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 
-# Where it is set, every broker and verb that tests start would compile all of its modules anew.
+# If it is set, each broker and verb that tests start compiles all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Twice the cores: half of the tests wait for brokers and clients (tests/support/harness/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
 
-# Of images: podman will do as well; the name of the image; what it is based on.
+# Container images: the engine (docker or podman), the image's name, its base.
 ENGINE ?= docker
 IMAGE ?= wirebroker
 BASE ?=
@@ -25,9 +25,8 @@ PIP_OPTIONS ?=
 
 BIN := .venv/bin
 TREE := .venv/compiled
-# What can tell the two apart, but no Java: the tests of compiled modules and of the modules that
-# call them most (test_compiled.py checks this list). Randomized tests try other cases than the
-# plain run does.
+# The tests of compiled modules and of the modules that call them most (test_compiled.py checks this
+# list); none needs Java. Randomized tests try other cases than in the plain run.
 COMPILED_UNITS := codecs coordinator/controller/image coordinator/groups coordinator/test_runtime.py \
   storage $(addprefix wirebroker/,api base/test_request_meters.py broker/test_compiled.py \
   coordination disks engine net replica replication request share)
@@ -39,7 +38,7 @@ COMPILED_TESTS := tests/hostile tests/property tests/transcripts \
   test_quota_rates.py test_sasl_messages.py test_seed.py test_transaction_machine.py)
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# The layers are linked into the package; a clone without symbolic links can't be worked in.
+# Links from the package to its layers; a checkout needs symbolic links.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
 .PHONY: help run first-run modules test collect test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean
@@ -49,9 +48,9 @@ help:
 	@sed -n '1,2s/^# *//p' Makefile
 	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean"
 
-# exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
-# the last line of its report ("data:") come hints, which name an address to connect to where it is
-# bound to every interface.
+# exec: a signal to make reaches the broker itself. Its output is passed on line by line. After the
+# last line of its report ("data:") follow hints; for a broker that is bound to every interface they
+# name 127.0.0.1.
 # DELIVERY=1 runs the delivery service as well, with the library that it needs.
 run: modules $(if $(CONSOLE),.venv/.console-installed) $(if $(DELIVERY),.venv/.delivery-installed)
 	@exec $(BIN)/python -m compiling.run $(TREE) serve $(if $(CONSOLE),--console 8989) $(if $(DELIVERY),--delivery) $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
@@ -74,14 +73,14 @@ first-run: modules
 test: .venv/.test-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-# Imports all tests, so that Python has compiled them and what they import.
+# Imports all tests, so that Python has compiled them and their imports.
 collect: .venv/.test-installed modules
 	@$(BIN)/python -m pytest --collect-only --quiet --long -p no:cacheprovider > .venv/collected.txt
 
 test-all: .venv/.test-installed .venv/.release-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) --long --timeout 1800 $(ARGS)
 
-# What takes hours, a step at a time; ARGS=--list names the steps. What it gave is kept in .venv/nightly.
+# The tests that take hours, a step at a time; ARGS=--list lists the steps. Results are in .venv/nightly.
 test-nightly: .venv/.test-installed modules
 	@$(BIN)/python -m tests.nightly $(ARGS)
 
@@ -97,18 +96,18 @@ test-compiled: compiled
 compat: .venv/.test-installed modules
 	@$(BIN)/python -m pytest compat_tests $(ARGS)
 
-# One request stream to Apache Kafka and to wirebroker; what both then have on disk is compared.
+# Sends one request stream to Apache Kafka and to wirebroker, and compares their files.
 twin: .venv/.test-installed modules
 	@$(BIN)/python -m compat_tests.twin $(ARGS)
 
 spark-suite: .venv/.test-installed modules
 	@$(BIN)/python -m spark_it.suites.run $(ARGS)
 
-# The compiled broker beside Apache Kafka, an hour; ARGS=--quick takes some minutes. See benchmarks/README.md.
+# Compares the compiled broker with Apache Kafka in an hour; ARGS=--quick takes some minutes. See benchmarks/README.md.
 bench: .venv/.bench-installed compiled
 	@$(BIN)/python -m benchmarks --ours $(TREE) $(ARGS)
 
-# What is made from tables and differs from what is there (compiling/messages).
+# Generates the message modules whose tables have changed (compiling/messages).
 modules: .venv/.run-installed
 	@$(BIN)/python -m compiling.messages
 
@@ -131,7 +130,7 @@ docs: modules
 	@$(BIN)/python -m wirebroker commands --markdown > docs/cli.md.new
 	@mv docs/cli.md.new docs/cli.md
 
-# What is published, each wheel tried; ARGS=--final wants the version's date in CHANGELOG.md.
+# Build the files of a release and try each wheel; ARGS=--final requires the version's date in CHANGELOG.md.
 dist: .venv/.release-installed modules
 	@$(BIN)/python -m compiling.release $(ARGS)
 
@@ -139,8 +138,8 @@ dist: .venv/.release-installed modules
 release: .venv/.release-installed modules
 	@$(BIN)/python -m compiling.release.publish $(ARGS)
 
-# A container image of what `make dist` made (docs/containers.md). Without a network its base and all
-# wheels are given: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.
+# Builds a container image from the wheel of `make dist` (docs/containers.md). Without a network, pass
+# its base and all wheels: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.
 image:
 	@ls dist/wirebroker-*.whl > /dev/null 2>&1 || $(MAKE) dist
 	@rm -rf build/image
@@ -156,7 +155,7 @@ test-image: .venv/.test-installed modules
 	@WIREBROKER_IMAGE=$(IMAGE) ENGINE=$(ENGINE) $(BIN)/python -m pytest \
 	  compat_tests/containers "tests/test_docs.py::test_commands_of_a_page_succeed[docs/containers.md]" $(ARGS)
 
-# Both, even if one fails: the tests that need what is missing say so themselves.
+# Both, even if one fails: tests report the tools that they lack.
 tools: .venv/.test-installed
 	@failed=0; for part in compat_tests spark_it; do $(BIN)/python -m $$part.tools || failed=1; done; exit $$failed
 

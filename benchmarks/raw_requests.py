@@ -98,5 +98,5 @@ def _new_producer(client: BlockingClient) -> Any:
         producer = client.ask(ApiKey.INIT_PRODUCER_ID, 1, request)
         if producer.error_code == 0:
             return producer
-        time.sleep(0.05)
+        time.sleep(0.05)  # no event announces it
     raise RuntimeError("there is no producer id after half a minute")

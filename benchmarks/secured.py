@@ -221,7 +221,7 @@ def _produce_twice(client: BlockingClient, frame: bytes, seconds: float) -> floa
         count += 1
         # Do not make up for time in which it was throttled.
         next_s = max(next_s, asked_s) + pause_s
-        time.sleep(max(0.0, next_s - time.perf_counter()))
+        time.sleep(max(0.0, next_s - time.perf_counter()))  # the pace of the load
     return count / (time.perf_counter() - began)
 
 

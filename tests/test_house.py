@@ -429,3 +429,31 @@ def test_no_test_fails_because_a_machine_is_slow():
     assert violations == []
     for name in USES_STOPWATCH:
         assert STOPWATCHES.search((ROOT / name).read_text(encoding="utf-8")), name
+
+
+def needs_reason(node: ast.ExceptHandler | ast.Call) -> bool:
+    """Return whether a node catches every exception, or sleeps."""
+    if isinstance(node, ast.ExceptHandler):
+        return isinstance(node.type, ast.Name) and node.type.id == "Exception"
+    function = node.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "sleep"
+        and isinstance(function.value, ast.Name)
+        and function.value.id == "time"
+    )
+
+
+def test_broad_handlers_and_sleeps_have_their_reason_beside_them():
+    folders = (*PRODUCT, "tests", "compat_tests", "spark_it", "benchmarks", "compiling")
+    wrong: list[str] = []
+    for path in python_files(*folders):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        wrong += [
+            f"{name_of(path)}:{node.lineno}"
+            for node in ast.walk(parsed(path))
+            if isinstance(node, ast.ExceptHandler | ast.Call)
+            and needs_reason(node)
+            and "#" not in lines[node.lineno - 1]
+        ]
+    assert wrong == []

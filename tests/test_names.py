@@ -43,16 +43,6 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
         "called by Spark on a data source",
     ),
     **dict.fromkeys(
-        [
-            "RaftChannel",
-            "is_applied",
-            "is_ended",
-            "look_for_snapshot",
-            "open_replica",
-        ],
-        "run by tests only, until a node votes (wirebroker/quorum/raft)",
-    ),
-    **dict.fromkeys(
         ["is_connected", "is_shared", "open_file_count", "watcher_count", "count_over"],
         "read by tests to check internal state",
     ),

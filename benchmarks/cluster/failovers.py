@@ -60,11 +60,11 @@ def _measure(name: str, checkout: Path | None, pairs: int, settings: Mapping[str
 def _fail_over(nodes: Trio, phase_s: float) -> float:
     admin = Admin(nodes.nodes[FIRST])
     until(lambda: _produce(nodes.nodes[_LEADER].port))
-    time.sleep(phase_s)
+    time.sleep(phase_s)  # another phase of the periodic work
     began = time.monotonic()
     nodes.nodes[_LEADER].kill9()
     while not _is_served(admin, nodes):
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # no event announces it
     took_s = time.monotonic() - began
     nodes.nodes[_LEADER].start()
     until(lambda: set(admin.partitions(_TOPIC)[0].isr_nodes) == set(_REPLICAS[0]))

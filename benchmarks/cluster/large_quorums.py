@@ -100,7 +100,7 @@ async def _register_all(address: PeerAddress) -> None:
 
 
 async def _register(node: Node, node_id: int) -> None:
-    """Register a broker and have it unfenced."""
+    """Register a broker and unfence it."""
     connection = await node.connect(_TIMEOUT_S)
     features = [
         {
@@ -164,5 +164,5 @@ def _start(quorum: MixedQuorum) -> float:
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda voter: voter.start(), quorum.voter_nodes.values()))
     while not any(is_committed_by(quorum, node_id) for node_id in quorum.voter_nodes):
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # no event announces it
     return time.monotonic() - began

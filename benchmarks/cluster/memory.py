@@ -33,7 +33,7 @@ def measure(checkout: Path | None, sizes: tuple[int, ...] = (1_000, 10_000)) -> 
             for size in sizes:
                 _create(nodes, existing // _IN_A_TOPIC, size // _IN_A_TOPIC)
                 existing = size
-                time.sleep(_IDLE_S)
+                time.sleep(_IDLE_S)  # idle time is measured
                 idle[kind, size] = _idle_ms(nodes)
                 memory[kind, size] = [resident_mb(process_id) for process_id in nodes.process_ids]
                 print(f"  {kind}, {size}: {memory[kind, size]} {idle[kind, size]}", flush=True)
@@ -77,6 +77,6 @@ def _create(nodes: Trio, first: int, last: int) -> None:
 
 def _idle_ms(nodes: Trio) -> list[float]:
     before = [cpu_seconds(process_id) for process_id in nodes.process_ids]
-    time.sleep(_IDLE_S)
+    time.sleep(_IDLE_S)  # idle time is measured
     after = [cpu_seconds(process_id) for process_id in nodes.process_ids]
     return [(b - a) * 1000 / _IDLE_S for a, b in zip(before, after, strict=True)]

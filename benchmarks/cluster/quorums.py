@@ -122,12 +122,12 @@ def connect(quorum: MixedQuorum, node_id: int) -> BlockingClient:
 def fail_over(quorum: MixedQuorum, phase_s: float) -> float:
     """Kill the leader; return seconds until another one has committed a change."""
     leader_id = leader_of(quorum)
-    time.sleep(phase_s)
+    time.sleep(phase_s)  # another phase of the periodic work
     began = time.monotonic()
     quorum.voter_nodes[leader_id].kill9()
     others = [node_id for node_id in quorum.voter_nodes if node_id != leader_id]
     while not any(is_committed_by(quorum, node_id) for node_id in others):
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # no event announces it
     took_s = time.monotonic() - began
     quorum.voter_nodes[leader_id].start()
     until(lambda: has_all(quorum))

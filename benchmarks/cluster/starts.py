@@ -55,7 +55,7 @@ def _start(nodes: Trio) -> Start:
     node.stop()
     until(lambda: _NODE not in admin.brokers())
     # Before, controllers of both kinds reject the next incarnation as a duplicate.
-    time.sleep(1.5 * _SESSION_S)
+    time.sleep(1.5 * _SESSION_S)  # see above
     starter = threading.Thread(target=node.start)
     began = time.monotonic()
     starter.start()

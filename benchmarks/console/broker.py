@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.codecs.records.compression import Codec
+    from wirebroker.codecs.records.codec import Codec
 
 _PER_TOPIC = 100
 _TOPICS_AT_ONCE = 10
@@ -42,7 +42,7 @@ def serving(python: str = sys.executable) -> Iterator[tuple[str, int]]:
         try:
             while not (port_file.exists() and port_file.read_text()):
                 assert process.poll() is None, "it did not start"
-                time.sleep(0.01)
+                time.sleep(0.01)  # a starting broker is probed
             yield f"127.0.0.1:{port_file.read_text().strip()}", process.pid
         finally:
             process.terminate()

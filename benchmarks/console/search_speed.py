@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benchmarks.console.broker import serving, write_orders
 from benchmarks.measurement.machine import cpu_seconds
 from wirebroker.base.clock import SystemClock
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.model.collector import Collector
 from wirebroker.console.model.settings import cluster_of_flag
 from wirebroker.console.records.downloads import download

@@ -80,7 +80,7 @@ def find_coordinator(client: BlockingClient) -> None:
         fetch = {"group_id": "group-0000", "topics": []}
         if not coordinator.error_code and not client.ask(ApiKey.OFFSET_FETCH, 5, fetch).error_code:
             return
-        time.sleep(0.1)
+        time.sleep(0.1)  # no event announces it
     raise RuntimeError("there is no coordinator after a minute")
 
 

@@ -51,7 +51,7 @@ class Probe:
         next_send = time.monotonic()
         while not is_over():
             next_send += self._interval_s
-            time.sleep(max(0.0, next_send - time.monotonic()))
+            time.sleep(max(0.0, next_send - time.monotonic()))  # the pace of the load
             sent = time.monotonic()
             self._socket.sendall(self._frame)
             self._receive(int.from_bytes(self._receive(4)))

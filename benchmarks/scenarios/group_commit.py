@@ -61,7 +61,7 @@ def fetch_repeatedly(
         began = time.perf_counter()
         client.exchange(frame)
         latencies.append((time.perf_counter() - began) * 1000)
-        time.sleep(_FETCH_INTERVAL_S)
+        time.sleep(_FETCH_INTERVAL_S)  # the pace of the load
     client.close()
     results.put(latencies)
 

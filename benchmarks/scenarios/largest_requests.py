@@ -29,7 +29,7 @@ from tests.support.protocol.sample_requests import GROUP, TOPIC, with_elements
 from tests.support.tools.ports import HOST
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

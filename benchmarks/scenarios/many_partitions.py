@@ -44,7 +44,7 @@ class _Broker:
             self._process = subprocess.Popen(command, stderr=log)
         while not (port_file.exists() and port_file.read_text()):
             assert self._process.poll() is None, "it did not start"
-            time.sleep(0.01)
+            time.sleep(0.01)  # a starting broker is probed
         self.client = BlockingClient(("127.0.0.1", int(port_file.read_text())))
         answer = self.client.ask(ApiKey.METADATA, 12, {"topics": None})
         assert len(answer.topics) >= topic_count

@@ -98,7 +98,7 @@ def _await_coordinator(client: BlockingClient, group: str) -> None:
         answer = client.ask(ApiKey.FIND_COORDINATOR, 4, body)
         if answer.coordinators[0].error_code == ErrorCode.NONE:
             return
-        time.sleep(0.2)
+        time.sleep(0.2)  # no event announces it
     raise RuntimeError("there is no coordinator after a minute")
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.codecs.hot.topic_lists import (
     LEFT_TO_GENERIC,
     NO_TAGS,
-    WORK_PER_STEP,
     UnusualError,
     decode_topics,
+    encode_topics,
 )
 from wirebroker.codecs.primitives import uvarint
 
@@ -62,32 +62,18 @@ def encoded_in_steps(assignment: MemberAssignment) -> Steps[bytes]:
     """Encode a value with its version; partitions are sorted, topics if the mappings are."""
     epoch, previous_epoch, state, assigned, revoking = assignment
     parts = [_HEAD.pack(_VERSION, epoch, previous_epoch, state)]
-    work = 0
-    for partitions in (assigned, revoking):
-        parts.append(uvarint(len(partitions) + 1))
-        for topic_id, epochs in partitions.items():
-            count = len(epochs)
-            indexes = sorted(epochs) if count > 1 else list(epochs)
-            since = [epochs[index] for index in indexes]
-            if 0 < count <= _FEW:
-                size = 1 + 4 * count
-                parts.append(
-                    _layout(count).pack(
-                        topic_id, count + 1, *indexes, 1, _TAG, size, count + 1, *since
-                    )
-                )
-            else:
-                parts.append(_encode_topic(topic_id, indexes, since))
-            work += 1 + count
-            if work >= WORK_PER_STEP:
-                work = 0
-                yield
+    work = yield from encode_topics(parts, assigned, _encode_topic)
+    yield from encode_topics(parts, revoking, _encode_topic, work)
     parts.append(NO_TAGS)
     return b"".join(parts)
 
 
-def _encode_topic(topic_id: bytes, indexes: list[int], since: list[int]) -> bytes:
+def _encode_topic(topic_id: bytes, indexes: list[int], epochs_of: Mapping[int, int]) -> bytes:
     count = len(indexes)
+    since = [epochs_of[index] for index in indexes]
+    if 0 < count <= _FEW:
+        size = 1 + 4 * count
+        return _layout(count).pack(topic_id, count + 1, *indexes, 1, _TAG, size, count + 1, *since)
     numbers = uvarint(count + 1) + pack(f">{count}i", *indexes)
     if not count:
         return topic_id + numbers + NO_TAGS

@@ -12,12 +12,16 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from wirebroker.codecs.primitives import read_uvarint
+from wirebroker.codecs.primitives import read_uvarint, uvarint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
+
+    from wirebroker.base.clock import Steps
 
 T = TypeVar("T")
+# The partitions of a topic, perhaps with a value of each.
+ContentT = TypeVar("ContentT", bound="Collection[int]")
 
 NO_TAGS: Final = b"\0"
 # Between two yields of an encoder, in topics and partitions: half a millisecond at most.
@@ -31,6 +35,29 @@ class UnusualError(Exception):
 
 # What decoders of values raise for one that they leave to the generic codec.
 LEFT_TO_GENERIC: Final = (struct_error, IndexError, UnusualError, ValueError)
+
+
+def encode_topics(
+    parts: list[bytes],
+    topics: Mapping[bytes, ContentT],
+    encode: Callable[[bytes, list[int], ContentT], bytes],
+    work: int = 0,
+) -> Steps[int]:
+    """Append an array to `parts`; partitions are sorted, topics if the mapping is.
+
+    `encode` returns a topic, from its id, partitions and content. `work` is the work since the last
+    yield; the result is the work since the last one here.
+    """
+    parts.append(uvarint(len(topics) + 1))
+    for topic_id, content in topics.items():
+        count = len(content)
+        indexes = sorted(content) if count > 1 else list(content)
+        parts.append(encode(topic_id, indexes, content))
+        work += 1 + count
+        if work >= WORK_PER_STEP:
+            work = 0
+            yield
+    return work
 
 
 def decode_topics(

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.codecs.hot.topic_lists import (
     LEFT_TO_GENERIC,
     NO_TAGS,
-    WORK_PER_STEP,
     UnusualError,
     decode_topics,
+    encode_topics,
 )
 from wirebroker.codecs.primitives import uvarint
 
@@ -50,21 +50,17 @@ def _layout(count: int) -> Struct:
 
 def encoded_in_steps(head: bytes, partitions: _Partitions) -> Steps[bytes]:
     """Encode a value; partitions are sorted, topics if the mapping is."""
-    parts = [head, uvarint(len(partitions) + 1)]
-    work = 0
-    for topic_id, numbers in partitions.items():
-        count = len(numbers)
-        indexes = sorted(numbers) if count > 1 else list(numbers)
-        if count <= _FEW:
-            parts.append(_layout(count).pack(topic_id, count + 1, *indexes, 0))
-        else:
-            parts += topic_id, uvarint(count + 1), pack(f">{count}i", *indexes), NO_TAGS
-        work += 1 + count
-        if work >= WORK_PER_STEP:
-            work = 0
-            yield
+    parts = [head]
+    yield from encode_topics(parts, partitions, _encode_topic)
     parts.append(NO_TAGS)
     return b"".join(parts)
+
+
+def _encode_topic(topic_id: bytes, indexes: list[int], _partitions: frozenset[int]) -> bytes:
+    count = len(indexes)
+    if count <= _FEW:
+        return _layout(count).pack(topic_id, count + 1, *indexes, 0)
+    return topic_id + uvarint(count + 1) + pack(f">{count}i", *indexes) + NO_TAGS
 
 
 def decode_partitions(value: bytes, head_bytes: int) -> dict[bytes, frozenset[int]] | None:

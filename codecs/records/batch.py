@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.checksum import crc32c
-from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, decompress
 from wirebroker.codecs.records.decompression_limits import MAX_DECOMPRESSED_BYTES
 from wirebroker.codecs.records.layout import (
     BASE_OFFSET,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import importlib
 import zlib
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.decompression_limits import (
     CHUNK_BYTES,
     INPUT_BYTES,
@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wirebroker.codecs.primitives import Buffer
-
-
-class Codec(IntEnum):
-    """The lowest three bits of a batch's attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
 
 
 # Kafka's default levels.

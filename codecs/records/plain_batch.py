@@ -7,7 +7,7 @@ from typing import Final
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import read_uvarint
 from wirebroker.codecs.records.batch import BatchHeader, batch_crc, set_base_offset_and_epoch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import (
     CODEC_MASK,
     HEADER,

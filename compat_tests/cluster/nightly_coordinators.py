@@ -63,9 +63,7 @@ def our_cluster(tmp_path: Path) -> Iterator[Cluster]:
             cluster.wirebroker(node_id)
         yield cluster
     finally:
-        for broker in cluster.brokers.values():
-            broker.kill9()
-        cluster.stop()
+        cluster.end()
 
 
 def test_copy_is_exact_while_wirebroker_coordinators_move(

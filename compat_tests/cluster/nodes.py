@@ -122,6 +122,12 @@ class Cluster:
             except BrokerError:
                 node.kill9()
 
+    def end(self) -> None:
+        """Kill the brokers and stop the other nodes: the test has checked everything."""
+        for broker in self.brokers.values():
+            broker.kill9()
+        self.stop()
+
 
 def is_open(port: int) -> bool:
     try:

@@ -66,7 +66,7 @@ class Load(InBackground):
                 self._send(topic, f"{topic} {number}")
             number += 1
             self._producer.poll(0)
-            time.sleep(0.003)
+            time.sleep(0.003)  # the pace of the load
 
     def _send(self, topic: str, value: str) -> None:
         """Send when the client's queue has room, unless the load has ended by then."""

@@ -24,7 +24,7 @@ from wirebroker.client.groups.share_offsets import alter_share_offsets, share_st
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.client.topics.topics import create_topics, list_topics
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.special_offsets import EARLIEST
 from wirebroker.console.changes.change import ChangeError
 

@@ -113,7 +113,7 @@ def test_acknowledged_records_are_neither_lost_nor_duplicated(
     try:
         for _ in range(kills):
             wait_for_load(lambda: sum(len(load.acknowledged) for load in loads))
-            time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+            time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))  # any moment
             broker.kill9()
             broker.start()
     finally:

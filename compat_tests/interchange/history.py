@@ -15,9 +15,10 @@ from compat_tests.support.raw_requests import (
     batch,
     record,
 )
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from compat_tests.interchange.shared_folder import SharedFolder
@@ -143,10 +144,7 @@ class History:
         partition = {"partition_index": 0, "offset": self._start}
         topic = {"name": "cut", "partitions": [partition]}
         requests.ask(ApiKey.DELETE_RECORDS, 2, {"topics": [topic], "timeout_ms": 30_000})
-        deadline = time.monotonic() + _WAIT_S
-        while self._checkpointed() != self._start:
-            assert time.monotonic() < deadline, "the log start offset is not written down"
-            time.sleep(_POLL_S)
+        eventually(lambda: self._checkpointed() == self._start, timeout_s=_WAIT_S, poll_s=_POLL_S)
 
     def _checkpointed(self) -> int | None:
         return self._folder.checkpoint("log-start-offset-checkpoint").get(("cut", 0))

@@ -20,7 +20,7 @@ from tests.support.storage.compaction import append, append_marker, compact
 from tests.support.tools.waiting import eventually
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, iterate_records
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import DELETE_HORIZON_FLAG
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.checkpoints import CLEANER_CHECKPOINT, read_offsets

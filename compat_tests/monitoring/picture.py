@@ -164,7 +164,7 @@ def main() -> int:
                 Traffic(address, "payments", "audit", reads=(0, 1), value=bytes(300)),
                 Prometheus(Path(folder) / "prometheus", target, LABELS) as watching,
             ):
-                time.sleep(WATCHED_S)
+                time.sleep(WATCHED_S)  # the time that the picture shows
                 until = watching.now()
                 draw(
                     options.file,

@@ -81,7 +81,7 @@ class Prometheus:
         while not self._is_ready():
             assert self._process.poll() is None, (self._directory / "log").read_text()
             assert time.monotonic() < deadline, "Prometheus is not ready"
-            time.sleep(0.1)
+            time.sleep(0.1)  # a starting server is probed
         return self
 
     def __exit__(self, *_: object) -> None:

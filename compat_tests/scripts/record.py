@@ -34,7 +34,7 @@ def main() -> None:
         broker.start()
 
         def run(script: str, arguments: list[str], text: str) -> Answer:
-            time.sleep(_APPLIED_S)
+            time.sleep(_APPLIED_S)  # brokers apply a change later
             return scripts.run(script, arguments, text)
 
         # Topics first, before Kafka's internal ones exist.

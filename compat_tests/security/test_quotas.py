@@ -78,12 +78,12 @@ def with_quota(broker: Broker, **quotas: float) -> Iterator[tuple[Requests, str]
         # Kafka's broker applies changes some time after the controller's response.
         described: dict[str, Any] = {"components": [], "strict": False}
         admin.poll(lambda: admin.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, described).entries)
-        time.sleep(_OVER_S)
+        time.sleep(_OVER_S)  # until earlier samples no longer count
         try:
             yield requests, topic
         finally:
             assert alter(admin, entry(ME, **dict.fromkeys(quotas))) == [0]
-            time.sleep(_FOLLOWED_S)
+            time.sleep(_FOLLOWED_S)  # until the broker has applied it
 
 
 def silence_ms(requests: Requests) -> float:
@@ -120,7 +120,7 @@ def test_topic_creations_over_quota_are_rejected_or_throttled(
     limited: Broker, version: int, code: int
 ) -> None:
     with with_quota(limited, controller_mutation_rate=10) as (requests, _):
-        time.sleep(_FULL_S)
+        time.sleep(_FULL_S)  # until the quota is unused
         topics = [
             {"name": new_topic_name(), "num_partitions": 21, "replication_factor": 1}
             for _ in range(2)

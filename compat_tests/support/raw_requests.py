@@ -9,10 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.support.protocol.raw_client import BlockingClient
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.coordinator.groups.partitions import partition_for
 
@@ -65,7 +66,7 @@ class Requests:
                 return answer
             assert errors <= _NOT_YET, f"{key.name}: {errors}"
             assert time.monotonic() < deadline, f"{key.name}: still {errors}"
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # no event announces it
 
     def create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> None:
         """Create a topic and wait until all its logs exist."""
@@ -207,7 +208,7 @@ class Requests:
             answer = self._client.ask(ApiKey.JOIN_GROUP, 7, request)
             if answer.error_code not in _NOT_YET or time.monotonic() >= deadline:
                 return answer
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # no event announces it
 
     def join_alone(self, group: str) -> tuple[int, str]:
         first = self.try_join(group)
@@ -254,10 +255,7 @@ class Requests:
         self.poll(lambda: self.offset(topic, 0, -1, isolation_level=isolation_level)[0] == offset)
 
     def poll(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _WAIT_S
-        while not condition():
-            assert time.monotonic() < deadline, "it does not become true"
-            time.sleep(_POLL_S)
+        eventually(condition, timeout_s=_WAIT_S, poll_s=_POLL_S)
 
 
 def record(

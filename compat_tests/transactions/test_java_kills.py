@@ -46,7 +46,7 @@ def test_only_complete_committed_java_transactions_are_read(
     try:
         for _ in range(kills):
             wait_for_a_commit(loads)
-            time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+            time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))  # any moment
             broker.kill9()
             broker.start()
     finally:

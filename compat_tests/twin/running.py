@@ -52,7 +52,7 @@ def _wait_until_removed(directory: Path) -> None:
     cut = [directory / f"cut-{index}" / f"{0:020}.log" for index in (1, 2)]
     while remaining := [*_deleted_in(directory), *(path for path in cut if path.exists())]:
         assert time.monotonic() < deadline, f"not removed: {remaining}"
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # no event announces it
 
 
 def _deleted_in(directory: Path) -> Iterator[Path]:

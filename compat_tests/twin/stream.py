@@ -26,7 +26,7 @@ from compat_tests.support.raw_requests import (
 from compat_tests.support.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 DAY_MS = 86_400_000
 

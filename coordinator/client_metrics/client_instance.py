@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.checksum import crc32c
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.config.client_metrics import DEFAULT_INTERVAL_MS
 
 if TYPE_CHECKING:

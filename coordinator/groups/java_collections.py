@@ -1,6 +1,6 @@
 """The orders of Java's hash maps and priority queues, on which Kafka's choices depend.
 
-Two coordinators of one group, ours and Kafka's, thus make the same choice between equals.
+So two coordinators of one group, ours and Kafka's, make the same choice between equals.
 
     hash map         by bucket; within a bucket in the order of insertion, or the newest first
     priority queue   a binary heap, with Java's moves of equal elements

@@ -34,7 +34,7 @@ _MAX_TRANSITIONS: Final = 8
 
 
 def poll(core: ReplicaCore, now_ms: int) -> int:
-    """Do what is due in the present state; return when to look again."""
+    """Do the work that is due in the present state; return when to poll again."""
     for _ in range(_MAX_TRANSITIONS):
         state = core.state
         wake_ms = _poll_state(core, now_ms)

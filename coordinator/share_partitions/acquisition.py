@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecordBatch(NamedTuple):
-    """A record batch of the log: offsets, and what is needed of its header."""
+    """A record batch of the log: its offsets, and some fields of its header."""
 
     base_offset: int
     last_offset: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from compat_tests.clients import confluent
 from spark_it.kit import records
 from spark_it.kit.records import Count, count_rows
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,14 +72,17 @@ def stopped_at_the_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 def wait_until(query: StreamingQuery, condition: Callable[[], bool], description: str) -> None:
     """Wait for a condition; fail if the query has ended."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
+
+    def is_true() -> bool:
         failure = query.exception()
         assert failure is None, failure
-        assert time.monotonic() < deadline, (
-            f"not after {WAIT_S:.0f} s: {description}; {query.status}"
-        )
-        time.sleep(0.2)
+        return condition()
+
+    try:
+        eventually(is_true, timeout_s=WAIT_S, poll_s=0.2)
+    except AssertionError as error:
+        error.add_note(f"{description}; {query.status}")
+        raise
 
 
 def rows_read(query: StreamingQuery) -> int:

@@ -67,7 +67,7 @@ def test_each_row_is_written_once_when_broker_and_workers_are_killed(
     while job.is_alive() and len(faulty_runs.told(tmp_path, "fault")) == faults:
         # Until a busy worker is killed.
         faulty_runs.kill_workers(java_of(spark))
-        time.sleep(0.2)
+        time.sleep(0.2)  # the pace of the faults
     job.join(WAIT_S)
     assert not job.is_alive()
     assert len(faulty_runs.told(tmp_path, "fault")) > faults, "no worker was killed at work"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.columns import RecordColumns, named
-from wirebroker.codecs.records.compression import Codec, decompress
+from wirebroker.codecs.records.compression import decompress
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.codecs.records.record import invalid_record
 from wirebroker.segments.loss_report import LostRange, note_loss

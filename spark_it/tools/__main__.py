@@ -5,28 +5,23 @@ Tests do not need this: they install on first use.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from spark_it.tools import spark_tools
-from tests.support.tools.tools import ToolError, say
+from tests.support.tools.tools import install_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def main() -> int:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
-    try:
-        say(f"PySpark: {spark_tools.pyspark_folder()}")
-        say(f"PyArrow: {spark_tools.arrow_folder()}")
-        say(f"pandas: {spark_tools.pandas_folder()}")
-        say(f"Kafka connector: {len(spark_tools.connector_jars())} jars")
-        say(f"JAVA_HOME: {spark_tools.java_home()}")
-    except (ToolError, OSError) as error:
-        say(f"tools: {error}")
-        return 1
-    return 0
+def _install() -> Iterator[str]:
+    yield f"PySpark: {spark_tools.pyspark_folder()}"
+    yield f"PyArrow: {spark_tools.arrow_folder()}"
+    yield f"pandas: {spark_tools.pandas_folder()}"
+    yield f"Kafka connector: {len(spark_tools.connector_jars())} jars"
+    yield f"JAVA_HOME: {spark_tools.java_home()}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(install_all(__doc__, _install))

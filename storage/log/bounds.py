@@ -1,4 +1,4 @@
-"""The offsets of a log: its start and end, and what is committed and flushed.
+"""The offsets of a log: its start, end, high watermark and recovery point.
 
 The log's owner decides when the high watermark advances (wirebroker/replica).
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.compression import Codec, unpack
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES, OVERHEAD_BYTES
 from wirebroker.codecs.records.search import RecordSearch
 from wirebroker.storage.log.segment.batch_scan import scan_headers

@@ -72,7 +72,7 @@ class BrokerRun:
         try:
             with small_segments(self.segment_bytes):
                 self._examine(disk, point, event)
-        except Exception as error:
+        except Exception as error:  # raised again with the point
             error.add_note(
                 f"point {point}: {point.kind}, cut before event {point.event} of "
                 f"{len(self.events)} ({shown(event)}), durability "

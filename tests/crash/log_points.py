@@ -53,7 +53,7 @@ class LogRun:
         before, after = self._around(point.event, has_begun=has_begun)
         try:
             self._examine(disk, point, before, after, event)
-        except Exception as error:
+        except Exception as error:  # raised again with the point
             error.add_note(
                 f"point {point}: {point.kind}, cut before event {point.event} of "
                 f"{len(self.events)} ({shown(event)}), between {before.step!r} and {after.step!r}"

@@ -13,7 +13,7 @@ from tests.crash.history import Facts, base_of, end_of
 from tests.crash.store import Store, new_disk
 from tests.support.records.clocks import HandClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import append_end_marker

@@ -73,7 +73,7 @@ def examine(name: str, run: Run, disk: Disk, point: Point) -> None:
     """Examine one point; a failure says how to repeat it."""
     try:
         run.examine(disk, point)
-    except Exception as error:
+    except Exception as error:  # raised again with the point
         error.add_note(f"repeat it: pytest tests/crash --crash-at {name}:{point}")
         raise
 

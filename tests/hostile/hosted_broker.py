@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,14 +91,13 @@ class HostedBroker:
         return int(status.split(f"{name}:")[1].split()[0]) * 1024
 
     def _wait_until(self, condition) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
+        def is_true() -> bool:
             assert self._process.poll() is None, "the broker has died: " + self._log.read_text(
                 encoding="utf-8", errors="replace"
             )
-            assert time.monotonic() < deadline, "waited in vain"
-            os.sched_yield()
-            time.sleep(0.005)
+            return bool(condition())
+
+        eventually(is_true, timeout_s=PATIENCE_S, poll_s=0.005)
 
 
 def framed(body: bytes) -> bytes:

@@ -41,7 +41,7 @@ from tests.support.security.sasl_clients import (
 from wirebroker.codecs.acls import ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:

@@ -19,11 +19,8 @@ from wirebroker.coordinator.groups.java_collections import (
     java_order,
     timeline_order,
 )
-from wirebroker.coordinator.groups.streams.sticky_assignor import (
-    SubtopologyTasks,
-    TaskMember,
-    sticky,
-)
+from wirebroker.coordinator.groups.streams.sticky_assignor import sticky
+from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks, TaskMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

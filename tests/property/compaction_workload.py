@@ -19,7 +19,7 @@ from tests.support.storage.compaction import (
     map_of,
 )
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.log import Log

@@ -13,7 +13,7 @@ from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import TIMESTAMP_MS, batch
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import read_batch_header, write_crc
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER
 
 if TYPE_CHECKING:

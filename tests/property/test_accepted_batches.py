@@ -13,7 +13,8 @@ from tests.transcripts.raw_records import batch_of
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import read_varint
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
-from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, decompress
 from wirebroker.codecs.records.decompression_limits import MAX_DECOMPRESSED_BYTES
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
 from wirebroker.config.rows.topic import TopicSettings

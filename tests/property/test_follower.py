@@ -167,7 +167,7 @@ def test_replicas_that_lead_in_turns_end_byte_identical(
             follow(follower, leader, epoch, random)
             fetch_rest(follower, leader, epoch)
             check_same(leader, follower)
-        except Exception as error:
+        except Exception as error:  # raised again with the seed
             error.add_note(f"seed {budget.seed}, round {number}")
             raise
         finally:

@@ -19,7 +19,7 @@ from wirebroker.codecs.hot.produce import parse_produce
 from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records import walk as record_walk
 from wirebroker.codecs.records.batch import BatchHeader, write_crc
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES, MAGIC
 from wirebroker.codecs.records.record import read_records
 

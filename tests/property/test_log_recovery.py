@@ -15,7 +15,7 @@ import pytest
 from tests.support.harness.budget import SharedBudget
 from tests.support.storage.time_search import offset_for_timestamp
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.leader_epochs import FILE_NAME as EPOCHS_NAME
@@ -318,7 +318,7 @@ def test_recovery_keeps_a_prefix_and_all_that_was_flushed(
                     story.append("clean stop")
                     workload.stop_and_start()
                     workload.check_is_prefix(at_least=workload.log.log_end_offset)
-        except Exception as error:
+        except Exception as error:  # raised again with the seed
             error.add_note(f"seed {budget.seed}, round {number}: {story}")
             raise
         workload.log.close(clean=False)

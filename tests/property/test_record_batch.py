@@ -16,7 +16,8 @@ from wirebroker.codecs.records.batch import (
     read_batch_header,
     write_crc,
 )
-from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, decompress
 from wirebroker.codecs.records.record import Record
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import cramjam
 from tests.transcripts.raw_records import batch_of, record, wide
 from tests.transcripts.topologies import internal, subtopology, tasks, topology
 from wirebroker.codecs.records.batch import build_batch, write_crc
-from wirebroker.codecs.records.compression import Codec, compress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress
 from wirebroker.codecs.records.record import Record
 
 if TYPE_CHECKING:

@@ -42,6 +42,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.support.protocol.message_schemas import schema_of
+from tests.support.tools.waiting import eventually
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
 from tests.transcripts.connection import TIMEOUT_S, Connection
@@ -504,10 +505,7 @@ class Driver:
         return all(partition.error_code == 0 for partition in decoded.topics[0].partitions)
 
     def _poll(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, "it does not become true"
-            time.sleep(_POLL_S)
+        eventually(condition, timeout_s=self._timeout_s, poll_s=_POLL_S)
 
     def _quietly(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
         """Return the decoded response to a request on a separate connection."""

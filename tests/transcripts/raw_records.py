@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.primitives import varint
 from wirebroker.codecs.records.batch import write_crc
-from wirebroker.codecs.records.compression import Codec, compress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress
 from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES, OVERHEAD_BYTES
 
 if TYPE_CHECKING:

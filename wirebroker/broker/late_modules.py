@@ -37,5 +37,5 @@ async def import_late(modules: Iterable[str]) -> None:
     for module in modules:
         try:
             await in_thread(Work.IMPORTS, importlib.import_module, module)
-        except Exception:
+        except Exception:  # a module may raise anything; others follow
             logger.exception("cannot import %s: requests that need it will fail", module)

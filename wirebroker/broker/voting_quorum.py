@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("wirebroker")
 
 _SOON_S: Final = 0.05
-# Without a leader for this long, a controlled shutdown is given up: the others have stopped, too.
+# A controlled shutdown ends without a leader after this long: the others have stopped, too.
 _LEADERLESS_S: Final = 10.0
 
 

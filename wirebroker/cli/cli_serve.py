@@ -1,4 +1,4 @@
-"""`wirebroker serve` and `wirebroker join`: run a broker until it is stopped.
+"""`wirebroker serve`: run a broker until it is stopped.
 
 Settings are checked before the server is imported, so that errors are immediate.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirebroker.cli.plumbing.broker_flags import GREATEST_PORT, broker_flags, parse_settings
 from wirebroker.cli.plumbing.file_path import FilePath
 
 if TYPE_CHECKING:
@@ -23,50 +24,6 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.testing.test_mode.restartable import RestartableBroker
 
-_GREATEST_PORT = 65535
-_GREATEST_NODE_ID = (1 << 31) - 1
-
-
-def _parse_port(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= _GREATEST_PORT):
-        raise click.ClickException(
-            f"--port {text} cannot be used: the port must be 0 to {_GREATEST_PORT}"
-        )
-    return int(text)
-
-
-_BROKER_FLAGS = (
-    click.option("--data-dir", metavar="DIR", help="Data directory (log.dirs). [default: ./data]"),
-    click.option("--host", metavar="HOST", help="Address to listen on. [default: 127.0.0.1]"),
-    click.option(
-        "--port",
-        callback=_parse_port,
-        metavar="N",
-        help="Port to listen on; 0 selects a free one. [default: 9092]",
-    ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Set a config (repeatable).",
-    ),
-    click.option(
-        "--port-file",
-        type=FilePath(),
-        metavar="FILE",
-        help="Write the port to this file when the broker is ready.",
-    ),
-)
-
-
-def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
-    for flag in reversed(_BROKER_FLAGS):
-        command = flag(command)
-    return command
-
 
 @click.command()
 @click.option(
@@ -76,7 +33,7 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     metavar="FILE",
     help="A server.properties file. Without it, a profile for one node applies.",
 )
-@_of_a_broker
+@broker_flags
 @click.option(
     "--unprotected",
     is_flag=True,
@@ -121,7 +78,7 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--console",
     "console_port",
-    type=click.IntRange(0, _GREATEST_PORT),
+    type=click.IntRange(0, GREATEST_PORT),
     metavar="PORT",
     help="Also start the console on this port, by default of 127.0.0.1 (wirebroker[console]).",
 )
@@ -174,7 +131,7 @@ def serve(
     from wirebroker.config.rows.releases import RELEASE_VERSION  # noqa: PLC0415
     from wirebroker.config.sources.sources import load_config  # noqa: PLC0415
 
-    flags = _parse_settings(settings)
+    flags = parse_settings(settings)
     flag_settings = {
         "wirebroker.unprotected": "true" if unprotected else None,
         RELEASE_VERSION: release_version,
@@ -292,78 +249,6 @@ def _serve_workers(
     return run(config, load(flags=options.flags, is_one_node=False), options, companions)
 
 
-def _parse_node_id(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) <= _GREATEST_NODE_ID):
-        raise click.ClickException(
-            f"--node-id {text} cannot be used: the id must be 0 to {_GREATEST_NODE_ID}"
-        )
-    return int(text)
-
-
-@click.command()
-@click.argument("controller", metavar="HOST:PORT")
-@click.option(
-    "--node-id",
-    callback=_parse_node_id,
-    metavar="N",
-    help=(
-        "Id of this broker. [default: from the data directory or the file, else the lowest free id]"
-    ),
-)
-@click.option(
-    "--config",
-    "file",
-    type=FilePath(),
-    metavar="FILE",
-    help="A server.properties file, for listeners, TLS and logins.",
-)
-@click.option(
-    "--voter",
-    metavar="HOST:PORT",
-    help="Be a controller too, with a listener at this address, and become a voter.",
-)
-@_of_a_broker
-def join(
-    *,
-    controller: str,
-    node_id: int | None,
-    file: Path | None,
-    voter: str | None,
-    data_dir: str | None,
-    host: str | None,
-    port: int | None,
-    settings: tuple[str, ...],
-    port_file: Path | None,
-) -> int:
-    """Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.
-
-    HOST:PORT is one of its controllers. A new data directory is formatted for that cluster. The
-    file (--config) needs neither the role nor the controllers; with a file that has them, use
-    `serve --config` instead. With --voter the node is a controller too, and votes.
-    """
-    from wirebroker.broker.join_process import JoinProcess  # noqa: PLC0415
-    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
-
-    flags = _parse_settings(settings)
-    try:
-        joining = JoinProcess(
-            controller,
-            flags=flags,
-            file=file,
-            data_directory=data_dir,
-            host=host,
-            port=port,
-            voter=voter,
-        )
-        return joining.run(node_id, port_file=port_file)
-    except (ConfigError, StartError) as error:
-        raise click.ClickException(str(error)) from None
-
-
 def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
     if not users:
         return []
@@ -389,14 +274,3 @@ def _check_release(release_version: str | None, config: Config) -> None:
         raise ConfigError(
             "--release-version cannot be used: the features come from the cluster to join"
         )
-
-
-def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
-    parsed: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip():
-            message = f"--set {setting} cannot be used: write --set key=value"
-            raise click.ClickException(message)
-        parsed[name.strip()] = value
-    return parsed

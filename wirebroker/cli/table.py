@@ -21,7 +21,7 @@ VERBS: Final = (
     ),
     Verb(
         "join",
-        "wirebroker.cli.cli_serve:join",
+        "wirebroker.cli.cli_join:join",
         "Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.",
     ),
     Verb(

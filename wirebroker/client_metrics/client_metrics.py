@@ -15,7 +15,7 @@ from wirebroker.client_metrics.payload import Payload, points_of
 from wirebroker.client_metrics.series import ClientSeries
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid, uuid_text
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordinator.client_metrics.client_instance import (
     ClientConnection,
     ClientInstance,

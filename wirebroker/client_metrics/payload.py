@@ -9,7 +9,8 @@ from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, coding, in_thread
 from wirebroker.client_metrics.otlp import read_points
 from wirebroker.client_metrics.series import MOST_LABELS, MOST_OF_ONE_CLIENT
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.codecs.records.compression import Codec, decompress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import decompress
 
 if TYPE_CHECKING:
     from wirebroker.client_metrics.otlp import Point

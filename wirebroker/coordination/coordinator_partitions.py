@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from wirebroker.base.clock import Slices
 from wirebroker.base.text import few_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordination.coordinator_loading import Replayer, load
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.machine import Machine
@@ -162,8 +162,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         started_s = self._clock.monotonic()
         try:
             count = await load(log.partition.log, term.shard, self._clock, log.replay_by)
-        except Exception:
-            # A permanent failure must not look like loading.
+        except Exception:  # a permanent failure must not look like loading
             term.error = ErrorCode.NOT_COORDINATOR
             logger.exception("cannot load %s", log.name)
             return

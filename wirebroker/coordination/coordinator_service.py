@@ -142,6 +142,5 @@ async def _repeat(name: str, interval_ms: int, duty: Callable[[], Awaitable[None
         await pause(interval_ms / 1000)
         try:
             await duty()
-        except Exception:
-            # One bad record must not end the task.
+        except Exception:  # one bad record must not end the task
             logger.exception("%s failed; retrying", name)

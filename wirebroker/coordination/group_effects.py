@@ -117,7 +117,7 @@ class GroupEffects:
         work, perform = self._kinds[type(effect)]
         try:
             await perform(engine, effect)
-        except Exception:
+        except Exception:  # the root of a task
             group_id = effect.group_id
             bounds = about_group(group_id)
             logger.exception(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.validation.record_validation import Walked

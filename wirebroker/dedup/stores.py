@@ -113,7 +113,7 @@ class DatabaseStore:
             return False
         try:
             self._run(f"INSERT INTO {table} VALUES ({first}, {second})", message, now_ms)  # noqa: S608
-        except Exception as error:
+        except Exception as error:  # each driver has its own errors
             self.connection.rollback()
             if _is_integrity_error(error):
                 return False

@@ -17,7 +17,7 @@ from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import offsets_at, partitions_of
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.delivery.model.entry import (
     EntryCommand,

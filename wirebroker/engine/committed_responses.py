@@ -107,7 +107,7 @@ class CommittedResponses:
             self._timeout = loop.call_later(self._timeout_s, self._on_timeout)
 
     def release(self) -> None:
-        """Release what is committed."""
+        """Send the committed responses."""
         if self.is_held:
             self.is_due = True
             return

@@ -114,7 +114,7 @@ class HttpServer:
             writer.close()
         except (TimeoutError, ConnectionError):
             logger.debug("closed an HTTP connection")
-        except Exception:
+        except Exception:  # the root of a task
             logger.exception("an HTTP connection failed")
         finally:
             if not writer.is_closing():

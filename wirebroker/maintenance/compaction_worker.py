@@ -73,7 +73,7 @@ class _Pace:
             if ahead_s <= 0:
                 return
             sleep_s = min(ahead_s, _REPORT_S)
-            time.sleep(sleep_s)
+            time.sleep(sleep_s)  # the rate limit; the process does nothing else
             ahead_s -= sleep_s
             now = time.monotonic()
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.net.connection_owner import Dispatch, Guard
+    from wirebroker.net.open_connection import OpenConnection
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.sockets.poller import Sockets
     from wirebroker.net.sockets.transport import ConnectionTransport
@@ -116,11 +117,11 @@ class ConnectionTable:
         self.metrics = metrics or Metrics()
         self.metrics.connection_count = self.quotas.by_listener
         self.metrics.request_memory_bytes = lambda: self.budget.used_bytes
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[OpenConnection, None] = {}
         # Connections that are receiving a frame.
-        self._watched: dict[Connection, None] = {}
+        self._watched: dict[OpenConnection, None] = {}
         # Unauthenticated connections, with their deadlines.
-        self._unknown: dict[Connection, tuple[Guard, asyncio.TimerHandle]] = {}
+        self._unknown: dict[OpenConnection, tuple[Guard, asyncio.TimerHandle]] = {}
         # Callbacks of listeners that wait for a closed connection or other limits.
         self._on_room: list[Callable[[], None]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -250,7 +251,7 @@ class ConnectionTable:
             self._schedule_idle_sweep()
         return connection
 
-    def _begin_authentication(self, connection: Connection, guard: Guard) -> None:
+    def _begin_authentication(self, connection: OpenConnection, guard: Guard) -> None:
         timer = self.loop.call_later(
             self.settings.authentication_deadline_ms / 1000,
             connection.close_because,
@@ -260,17 +261,17 @@ class ConnectionTable:
         connection.protocol.limit(guard.most_bytes, "sasl.server.max.receive.size")
         guard.when_known(partial(self._is_known, connection))
 
-    def _is_known(self, connection: Connection) -> None:
+    def _is_known(self, connection: OpenConnection) -> None:
         limit = self.settings.request_max_bytes
         connection.protocol.limit(limit, "socket.request.max.bytes")
         self._forget_guard(connection)
 
-    def _forget_guard(self, connection: Connection) -> None:
+    def _forget_guard(self, connection: OpenConnection) -> None:
         guard, timer = self._unknown.pop(connection)
         timer.cancel()
         guard.when_known(None)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: OpenConnection) -> None:
         """See Owner."""
         del self._connections[connection]
         if connection in self._unknown:
@@ -286,13 +287,13 @@ class ConnectionTable:
         if self._all_closed is not None and not self._connections:
             self._all_closed.set()
 
-    def watch(self, connection: Connection) -> None:
+    def watch(self, connection: OpenConnection) -> None:
         """See Owner."""
         self._watched[connection] = None
         if self._deadline_timer is None:
             self._schedule_deadline_sweep()
 
-    def unwatch(self, connection: Connection) -> None:
+    def unwatch(self, connection: OpenConnection) -> None:
         """See Owner."""
         self._watched.pop(connection, None)
 
@@ -352,7 +353,7 @@ class ConnectionTable:
     def _sweep_idle(self) -> None:
         now = self.clock.monotonic()
         quiet_before = now - self.settings.connections_max_idle_ms / 1000
-        idle: list[Connection] = []
+        idle: list[OpenConnection] = []
         for connection in self._connections:
             activity = connection.activity
             if activity != connection.seen_activity:

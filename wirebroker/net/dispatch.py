@@ -149,7 +149,7 @@ class Dispatcher:
         if prepared is not None and prepared.epoch == admission.epoch:
             try:
                 short = prepared.serve(frame)
-            except Exception as error:
+            except Exception as error:  # any fault of a handler costs its connection
                 raise handler_failed(self._entries[prepared.kind], error) from error
             if short is not None:
                 return self._count_prepared(prepared.kind, len(frame), session, began_s, short)
@@ -236,7 +236,7 @@ class Dispatcher:
             return self._call_generic(entry, request)
         except (MalformedFrameError, CloseConnectionError):
             raise
-        except Exception as error:
+        except Exception as error:  # likewise
             raise handler_failed(entry, error) from error
 
     def _call_generic(self, entry: HandlerEntry, request: Request) -> list[Piece] | Awaitable[Any]:

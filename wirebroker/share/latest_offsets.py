@@ -84,7 +84,7 @@ class LatestOffsets:
         except KafkaError as error:
             return error.code
         if partition.is_catching_up:
-            # A new leader does not know yet what is committed.
+            # A new leader does not know the high watermark yet.
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return partition.log.high_watermark
 

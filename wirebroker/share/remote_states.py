@@ -115,7 +115,7 @@ class RemoteStates:
         except PeerError as error:
             logger.info("%s of group %s at node %d failed: %s", rpc.name, group_id, node_id, error)
             failure = state_error(_code_of(error))
-        except Exception:
+        except Exception:  # each call must get its result
             logger.exception("%s of group %s at node %d failed", rpc.name, group_id, node_id)
         for call in joined:
             if not call.results.done():

@@ -96,7 +96,7 @@ class SessionEnds:
             self._metrics.share_session_evictions += 1
             try:
                 await self._release(session, slices)
-            except Exception:
+            except Exception:  # other sessions must still end
                 logger.exception("cannot release the records of %s", member)
 
     def _remove(self, member: SessionMember) -> ShareFetchSession | None:

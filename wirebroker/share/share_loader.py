@@ -94,7 +94,7 @@ class ShareLoader:
         except KafkaError as error:
             logger.info("cannot load the share partition %s: %s", share.key, error)
             self._fail(share, error)
-        except Exception:
+        except Exception:  # the root of a task
             logger.exception("cannot load the share partition %s", share.key)
             self._fail(share, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         self._metrics.share_load_ms.record((self._clock.monotonic() - started_s) * 1000)

@@ -199,7 +199,7 @@ class ShareWriter:
                 group_id, {_partition_of(share): write for share, write in writes.items()}
             )
             failures = {share: results[_partition_of(share)] for share in writes}
-        except Exception:
+        except Exception:  # each share partition must get its result
             logger.exception("cannot persist %d share partitions of %s", len(writes), group_id)
             return dict.fromkeys(writes, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         return {
@@ -263,7 +263,7 @@ class ShareWriter:
                 dead = tuple(share.dead)
                 try:
                     await self._dead_letters.write(share.key, share.partition, dead)
-                except Exception:
+                except Exception:  # the records are archived all the same
                     logger.exception("%s: records are archived without dead letters", share.key)
                 slices = Slices(self._clock)
                 batches: list[StateBatch] = []

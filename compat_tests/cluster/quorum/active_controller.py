@@ -81,6 +81,4 @@ def three_voters(
                 quorum.wirebroker(node_id)
         yield quorum
     finally:
-        for broker in quorum.brokers.values():
-            broker.kill9()
-        quorum.stop()
+        quorum.end()

@@ -65,7 +65,7 @@ def with_a_short_ticket(realm: kerberos.Realm, *arguments: str) -> tuple[int, st
 
 def wait_for_the_end(began_s: float, seconds: float) -> None:
     """Sleep until this much time has passed since a start; the end of a ticket causes no event."""
-    time.sleep(max(0.0, began_s + seconds - time.monotonic()))
+    time.sleep(max(0.0, began_s + seconds - time.monotonic()))  # see above
 
 
 def error_of(kerberized: Secured, message: bytes) -> int | None:
@@ -103,7 +103,7 @@ def producer():
         sasl_kerberos_service_name="kafka", bootstrap_timeout_ms=3000)
 first = producer()
 print("offset", first.send(topic, b"one").get(timeout=30).offset)
-time.sleep(float(seconds))
+time.sleep(float(seconds))  # the lifetime of a ticket
 print("offset", first.send(topic, b"two").get(timeout=30).offset)
 try:
     producer()

@@ -40,7 +40,7 @@ class MemberTarget(NamedTuple):
     Attributes:
         epoch: The assignment epoch.
         partitions: The target assignment by topic id.
-        topic_ids: The topics that the member subscribes to now. Others are given up, although
+        topic_ids: The topics that the member subscribes to now. It gives up others, although
             the target assignment may still have them.
         has_subscription_changed: Whether this request has changed them.
         owned: The partitions that the member reports; None: not reported.

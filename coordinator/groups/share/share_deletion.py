@@ -5,7 +5,7 @@
     a topic is deleted         sweep_deleted_topics; the share coordinator deletes the state itself
 
 Topics are `deleting` from the begin until the persister has succeeded, so that a request that is
-repeated deletes what is left.
+repeated deletes the rest.
 
 Source: Kafka's GroupCoordinatorShard.sharePartitionDeleteRequests, initiateDeleteShareGroupOffsets,
 completeDeleteShareGroupOffsets, maybeCleanupShareGroupState.

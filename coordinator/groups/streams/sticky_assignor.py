@@ -15,8 +15,7 @@ Source: Kafka's StickyTaskAssignor; KIP-1071.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping  # noqa: TC003 - compiled tuples look for it
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.base.clock import collected
 from wirebroker.base.log_bound import about_group
@@ -24,49 +23,17 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.assignors.in_steps import cleared_in_steps
 from wirebroker.coordinator.groups.java_collections import JavaPriorityQueue, computed_order
 from wirebroker.coordinator.groups.streams.process_loads import ProcessLoad, Task
-from wirebroker.coordinator.groups.streams.tasks import Tasks, TaskSets
+from wirebroker.coordinator.groups.streams.task_members import WORK_PER_STEP, best_copies
+from wirebroker.coordinator.groups.streams.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks, TaskMember
+    from wirebroker.coordinator.groups.streams.tasks import TaskSets
 
 logger = logging.getLogger(__name__)
-
-# Tasks or members between two yields: about a millisecond.
-_WORK_PER_STEP: Final = 200
-
-
-class TaskMember(NamedTuple):
-    """A member as input of the assignor.
-
-    Attributes:
-        active: Its current active tasks.
-        standby: Its current standby tasks.
-        offsets: The sums of changelog offsets that it reports, by subtopology and partition.
-    """
-
-    member_id: str
-    process_id: str
-    active: Mapping[str, Iterable[int]]
-    standby: TaskSets
-    offsets: Mapping[str, Mapping[int, int]]
-
-
-class SubtopologyTasks(NamedTuple):
-    """The tasks of a subtopology."""
-
-    subtopology_id: str
-    task_count: int
-    is_stateful: bool
-
-
-class _Copy(NamedTuple):
-    """A member that has a copy of a task's state."""
-
-    member: TaskMember
-    was_standby: bool
-    offset_sum: int
 
 
 def sticky(
@@ -160,22 +127,15 @@ class _Assignment:
     def note_members(self) -> Steps[None]:
         """Look at the members' processes and tasks."""
         ranks = {each.subtopology_id: rank for rank, each in enumerate(self._subtopologies)}
-        copies: dict[Task, list[_Copy]] = {}
         for number, member in enumerate(self._members, 1):
             process = self._processes.get(member.process_id)
             if process is None:
                 process = self._processes[member.process_id] = ProcessLoad()
             process.add_member(member.member_id)
             yield from self._note_active(ranks, member)
-            yield from _note_copies(copies, ranks, member)
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
-        for number, (task, candidates) in enumerate(copies.items(), 1):
-            candidates.sort(key=lambda copy: (not copy.was_standby, -copy.offset_sum))
-            self._copies[task] = [copy.member for copy in candidates]
-            if number % _WORK_PER_STEP == 0 or len(candidates) > _WORK_PER_STEP:
-                yield
-        yield from cleared_in_steps(copies)
+        self._copies = yield from best_copies(self._members, ranks)
 
     def _note_active(self, ranks: Mapping[str, int], member: TaskMember) -> Steps[None]:
         for subtopology, partitions in member.active.items():
@@ -184,7 +144,7 @@ class _Assignment:
                 continue
             for number, partition in enumerate(partitions, 1):
                 self._active_members[rank, partition] = member
-                if number % _WORK_PER_STEP == 0:
+                if number % WORK_PER_STEP == 0:
                     yield
 
     def _by_subtopology(self, *, is_stateful: bool = False) -> Iterator[Task]:
@@ -217,7 +177,7 @@ class _Assignment:
         for number, task in enumerate(self._by_partition(), 1):
             if not self._take_back(task, self._active_members.get(task)):
                 left.append(task)
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
         rest: set[Task] = set()
         work = 0
@@ -226,7 +186,7 @@ class _Assignment:
             if not self._take_back(task, self._least_loaded(copies)):
                 rest.add(task)
             work += 1 + len(copies)
-            if work >= _WORK_PER_STEP:
+            if work >= WORK_PER_STEP:
                 work = 0
                 yield
         yield from cleared_in_steps(left)
@@ -236,7 +196,7 @@ class _Assignment:
         for number, task in enumerate(self._by_subtopology(), 1):
             if task in rest:
                 self._give_to_least_loaded(queue, task)
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
         yield from cleared_in_steps(rest)
 
@@ -270,7 +230,7 @@ class _Assignment:
             process = self._processes[name]
             yield from process.sort_members()
             queue.add(process.load, process)
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
         return queue
 
@@ -304,7 +264,7 @@ class _Assignment:
                 taken += 1
             missing[task] = self._standby_count - taken
             work += (1 + taken) * (1 + len(self._copies.get(task, ())))
-            if work >= _WORK_PER_STEP:
+            if work >= WORK_PER_STEP:
                 work = 0
                 yield
         return (yield from self._assign_missing(missing))
@@ -323,7 +283,7 @@ class _Assignment:
                     unassigned += count - assigned
                     work += len(queue)
                     break
-            if work >= _WORK_PER_STEP:
+            if work >= WORK_PER_STEP:
                 work = 0
                 yield
         return unassigned
@@ -372,7 +332,7 @@ class _Assignment:
                 (yield from self._sets(process.active.get(member.member_id, ()))),
                 (yield from self._sets(process.standby.get(member.member_id, ()))),
             )
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
         yield from cleared_in_steps(self._active_members)
         yield from cleared_in_steps(self._copies)
@@ -384,36 +344,9 @@ class _Assignment:
         partitions: dict[int, list[int]] = {}
         for number, (rank, partition) in enumerate(tasks, 1):
             partitions.setdefault(rank, []).append(partition)
-            if number % _WORK_PER_STEP == 0:
+            if number % WORK_PER_STEP == 0:
                 yield
         return {
             self._subtopologies[rank].subtopology_id: frozenset(numbers)
             for rank, numbers in partitions.items()
         }
-
-
-def _note_copies(
-    copies: dict[Task, list[_Copy]], ranks: Mapping[str, int], member: TaskMember
-) -> Steps[None]:
-    """Add a member to the copies of the tasks that it has as standby, or whose offsets it has."""
-    for subtopology, partitions in member.standby.items():
-        rank = ranks.get(subtopology)
-        if rank is None:
-            continue
-        offsets = member.offsets.get(subtopology, {})
-        for number, partition in enumerate(partitions, 1):
-            copy = _Copy(member, True, offsets.get(partition, 0))
-            copies.setdefault((rank, partition), []).append(copy)
-            if number % _WORK_PER_STEP == 0:
-                yield
-    for subtopology, offsets in member.offsets.items():
-        rank = ranks.get(subtopology)
-        if rank is None:
-            continue
-        standby = member.standby.get(subtopology, ())
-        for number, (partition, offset_sum) in enumerate(offsets.items(), 1):
-            if partition not in standby:
-                copy = _Copy(member, False, offset_sum)
-                copies.setdefault((rank, partition), []).append(copy)
-            if number % _WORK_PER_STEP == 0:
-                yield

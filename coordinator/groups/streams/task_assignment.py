@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.java_collections import hash_order_in_steps, timeline_order
-from wirebroker.coordinator.groups.streams.sticky_assignor import (
-    SubtopologyTasks,
-    TaskMember,
-    sticky,
-)
+from wirebroker.coordinator.groups.streams.sticky_assignor import sticky
 from wirebroker.coordinator.groups.streams.streams_records import (
     target_epoch_record,
     target_record,
 )
+from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks, TaskMember
 from wirebroker.coordinator.groups.streams.task_offsets import NO_OFFSETS
 from wirebroker.coordinator.groups.streams.tasks import NO_TASKS, Tasks
 from wirebroker.coordinator.groups.streams_configs import STANDBY_REPLICAS

@@ -1,4 +1,4 @@
-"""A leader's own log: the first record of its epoch, appends, and what is committed.
+"""A leader's own log: the first record of its epoch, appends, and the high watermark.
 
     LeaderChange (version 0, without directory ids, as Kafka writes it)
     with kraft.version 1, and voters that only a storage tool's snapshot contains or that name other

@@ -51,7 +51,7 @@ class WriteSnapshot(NamedTuple):
 
 
 class DiscardSnapshot(NamedTuple):
-    """Delete what was written of a snapshot whose download was given up."""
+    """Delete the part of a snapshot whose download was abandoned."""
 
     point: LogPoint
 
@@ -107,7 +107,7 @@ class Violation(NamedTuple):
 
     Attributes:
         lacks_commits: Whether the leader lacks records that are committed here. Only a start from
-            the files, which do not say what is committed, can follow such a leader.
+            the files, which do not contain the high watermark, can follow such a leader.
     """
 
     text: str

@@ -118,7 +118,7 @@ class FollowerState:
     Attributes:
         has_fetched: Whether the leader has responded to it. If so, it denies pre-votes: the leader
             works.
-        leader_high_watermark: The end of what is committed, as the leader has said; -1 if unknown.
+        leader_high_watermark: The high watermark that the leader has reported; -1 if unknown.
         has_updated_leader: Whether the leader knows its listeners and versions (static voters).
     """
 

@@ -1,4 +1,4 @@
-"""The leader of an epoch: the progress of voters and observers, and what is committed.
+"""The leader of an epoch: the progress of voters and observers, and the high watermark.
 
     committed: on disk at a majority of the last voters, and at least one record of this epoch
 
@@ -60,7 +60,7 @@ class LeaderState:
     """A leader.
 
     Attributes:
-        high_watermark: The end of what is committed; None until a record of this epoch is.
+        high_watermark: The end of the committed records; None until this epoch commits one.
         start_offset: The offset of the epoch's first record.
         respond_before: Waiting fetches from offsets before this one are to be answered.
         fetched_voters: The voters that have fetched since the quorum was last complete.

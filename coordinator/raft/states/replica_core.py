@@ -304,7 +304,7 @@ class ReplicaCore:
         return has_voters
 
     def sync(self) -> None:
-        """Have the log synced, if that counts."""
+        """Request a sync of the log, if this replica is a voter."""
         if self.must_sync:
             self.actions.append(Sync(self.log.end))
         else:

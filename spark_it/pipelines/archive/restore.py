@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.records.batch import build_batch, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.pipelines.archive.archive import archived
 from wirebroker.pipelines.archive.archived_topics import of_chosen_ids

@@ -137,8 +137,7 @@ class FileRows:
         try:
             for number, record in enumerate(fastavro.reader(file), 1):
                 yield self._placer.place_record(record, Line(b"", source, 0, number))
-        # fastavro raises errors of many classes for damaged files.
-        except Exception as error:
+        except Exception as error:  # fastavro's for damaged files have many classes
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # a retry may succeed
             yield self._damage(Line(b"", source, 0, number + 1), repr(error))

@@ -58,7 +58,7 @@ class RecordPlacer:
             returned = self._function(record._replace(headers=list(record.headers)))
             rows = _records_in(returned)
             return [self._placed(row, record, index) for index, row in enumerate(rows)]
-        except Exception as error:
+        except Exception as error:  # user code may raise anything
             location = f"{record.topic}-{record.partition}@{record.offset}"
             reason = str(error) if isinstance(error, BadRowError) else repr(error)
             if self._wish.stops:

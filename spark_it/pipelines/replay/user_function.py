@@ -57,8 +57,7 @@ def load_function(text: str) -> Callable[[InputRecord], Any]:
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
-    # User code may raise anything.
-    except Exception as error:
+    except Exception as error:  # user code may raise anything
         raise JobFileError(f"function = {text!r}: {file_name} raises {error!r}") from error
     function = getattr(module, name, None)
     if not callable(function):

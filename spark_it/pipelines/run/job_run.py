@@ -167,7 +167,7 @@ class JobRun:
             elif isinstance(error, ImportError):
                 self._failure = error
             raise
-        except Exception as error:
+        except Exception as error:  # raised again
             self._failure = error
             raise
         finally:

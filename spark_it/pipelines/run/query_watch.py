@@ -52,7 +52,7 @@ class QueryWatch:
                     self._query.stop()
                 elif asked_at is None and self._stop is not None and self._stop.is_requested:
                     asked_at = self._noted
-        except Exception as cause:
+        except Exception as cause:  # raised again
             try:
                 self._note()
             except Exception as error:  # noqa: BLE001 - the first error is raised

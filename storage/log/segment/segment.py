@@ -260,7 +260,7 @@ class Segment(SegmentFiles):
     def detached(self) -> Segment:
         """Return a copy for searches in a thread, which shares only the files.
 
-        It sees only what is committed now.
+        It contains only the records that are committed now.
         """
         twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
         twin.log = self.log

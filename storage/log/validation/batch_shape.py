@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import BatchHeader, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import (
     CODEC_MASK,
     CONTROL_FLAG,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, write_crc
-from wirebroker.codecs.records.compression import Codec, packer, unpack
+from wirebroker.codecs.records.codec import CODECS, Codec
+from wirebroker.codecs.records.compression import packer, unpack
 from wirebroker.codecs.records.layout import (
     ATTRIBUTES,
     ATTRIBUTES_AT,
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.config.rows.topic import TopicSettings
 
+# By the values of the topic config compression.type.
 _CODECS: Final = {
-    "uncompressed": Codec.NONE,
-    "gzip": Codec.GZIP,
-    "snappy": Codec.SNAPPY,
-    "lz4": Codec.LZ4,
-    "zstd": Codec.ZSTD,
+    "uncompressed" if codec is Codec.NONE else name: codec for name, codec in CODECS.items()
 }
 
 

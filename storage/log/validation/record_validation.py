@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.codecs.records.compression import Codec
+    from wirebroker.codecs.records.codec import Codec
     from wirebroker.config.rows.topic import TopicSettings
 
 # Covers a client's default batch (1 MiB); 5 ms with gzip.

@@ -1,6 +1,6 @@
 """A member of the consumer protocol (KIP-848) that behaves like Kafka's clients.
 
-    ConsumerGroupHeartbeat -> an assignment -> commit and give up partitions, report what is left
+    ConsumerGroupHeartbeat -> an assignment -> commit and give up partitions, report the rest
         -> OffsetFetch for new partitions -> fetch, process, commit; a heartbeat now and then
 
 It consumes the topic that all members read and only owns the partitions of others. It handles

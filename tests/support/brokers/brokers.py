@@ -171,7 +171,7 @@ class Broker(abc.ABC):
                 raise self._failure(f"ended with status {self._process.returncode}")
             if time.monotonic() > deadline:
                 raise self._failure(f"not ready in {START_TIMEOUT_S:.0f} s")
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # a starting broker is probed
 
     def _forget(self) -> None:
         self._process = None

@@ -137,7 +137,7 @@ def played(
         deadline = time.monotonic() + (patience_s if _LOOKS & set(words) else 0)
         result = _said(step, run, words, (folder, data))
         while differs(step, result) and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # no event announces it
             result = _said(step, run, words, (folder, data))
         results.append(result)
     return results

@@ -140,7 +140,7 @@ class ConsumerGroups(ModernGroups):
         return in_one_go(prepared_step.prepare(self.shard, request))
 
     def enter(self, member_id: str, *names: str, **fields: Any) -> dict[str, Any]:
-        """Join, or join again after all partitions were given up."""
+        """Join, or join again after the member gave up all partitions."""
         defaults: dict[str, Any] = {"names": names, "rebalance_ms": REBALANCE_MS, "owned": {}}
         return self.beat(member_id, 0, **{**defaults, **fields})
 

@@ -213,7 +213,7 @@ class StreamsGroups(ModernGroups):
         return answer
 
     def enter(self, member_id: str, **fields: Any) -> dict[str, Any]:
-        """Join, or join again after all tasks were given up."""
+        """Join, or join again after the member gave up all tasks."""
         defaults: dict[str, Any] = {
             "topology": COUNTS,
             "rebalance_ms": REBALANCE_MS,

@@ -1,5 +1,7 @@
 """Find unusual wording in documentation, docstrings, comments and messages.
 
+It reads Markdown, Python, and the comments of scripts, Makefiles and configuration files.
+
     python -m tests.support.harness.prose [FILE...]      by default all files of the project
 
 Each pattern has a plain alternative. Code in Markdown (fenced or in backticks), link targets and
@@ -47,6 +49,11 @@ ADVICE: Final[dict[str, str]] = {
     _START + r"Have (those|them|it) \w+": "imperative: Delete the …",
     r"(?<!salts\sfor\s)\b(nobody|somebody)\b": "no client, a client, none",
     r"\bgo(es)? by\b": "use, pass",
+    r"\bwhat is (committed|published|due|left|missing|needed|stored)\b": "the … records, the rest",
+    r"\b(and|to) have (it|them) \w+ed\b": "and … it",
+    r"\b(is|are|was|were) given up\b": "… gives up; abandoned",
+    r"\bthat which\b": "the one that",
+    r"\bfrom where (not|it|on|they)\b": "the place from which",
     r"(?<!there )\b(is|are) (?-i:none)\b": "is not a …",
 }
 _PATTERN: Final = re.compile(
@@ -55,8 +62,10 @@ _PATTERN: Final = re.compile(
 )
 # Generated, or samples.
 _SKIPPED: Final = ("codecs/generated/", "codecs/schemas/", "tests/unit/support/test_prose.py")
+_SUFFIXES: Final = frozenset({".md", ".py", ".sh", ".toml", ".yml", ".yaml", ".properties"})
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"`[^`]*`")
+_HASH_COMMENT: Final = re.compile(r"(^|\s)#(?!!).*")
 _LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
 
 
@@ -81,12 +90,17 @@ def hits_in(text: str, file: str = "", line: int = 1) -> Iterator[Hit]:
 
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a Markdown or Python file, each with its first line."""
+    """Yield the texts of a file, each with its first line."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         plain = _FENCED.sub(lambda match: "\n" * match[0].count("\n"), source)
         plain = _CODE.sub(lambda match: "`" + "\n" * match[0].count("\n") + "`", plain)
         yield 1, _LINK_TARGET.sub("]()", plain)
+        return
+    if path.suffix != ".py":
+        for number, line in enumerate(source.splitlines(), 1):
+            if comment := _HASH_COMMENT.search(line):
+                yield number, _CODE.sub("``", comment[0])
         return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
@@ -96,12 +110,22 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], _CODE.sub("``", token.string)
 
 
+def has_prose(path: Path) -> bool:
+    """Return whether a file is Markdown, Python, or has comments that begin with #."""
+    if path.suffix in _SUFFIXES or path.name in {"Makefile", "Containerfile"}:
+        return True
+    if path.suffix or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
 def check(paths: Iterable[Path]) -> list[Hit]:
-    """Return all hits in Markdown and Python files, except in generated ones."""
+    """Return all hits, except in generated files."""
     hits: list[Hit] = []
     for path in paths:
         name = path.resolve().relative_to(ROOT).as_posix()
-        if path.suffix in {".md", ".py"} and not name.startswith(_SKIPPED):
+        if has_prose(path) and not name.startswith(_SKIPPED):
             hits += (hit for line, text in texts_of(path) for hit in hits_in(text, name, line))
     return hits
 

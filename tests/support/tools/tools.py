@@ -11,6 +11,7 @@ temporary folder, which is renamed when it is complete.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
 import hashlib
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 REFERENCE_VERSION = "4.4.0"
 # The Apache Kafka version of the tests: the reference, or 4.3.1.
@@ -289,3 +290,20 @@ def _run(
 def say(line: str) -> None:
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
+
+
+def install_all(description: str | None, install: Callable[[], Iterable[str]]) -> int:
+    """Run a program that installs tools; return its exit status.
+
+    `install` installs one tool at a time, and yields a line about each.
+    """
+    argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    try:
+        for line in install():
+            say(line)
+    except (ToolError, OSError) as error:
+        say(f"tools: {error}")
+        return 1
+    return 0

@@ -11,7 +11,7 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import begun
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:

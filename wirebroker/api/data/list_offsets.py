@@ -181,7 +181,7 @@ def _check_timestamp(timestamp: int, version: int) -> None:
 def _check_end(partition: Partition, replica_id: int, version: int) -> None:
     """Refuse to return an end offset that may be below records that consumers have read.
 
-    A new leader does not know yet what is committed (KIP-207).
+    A new leader does not know the high watermark yet (KIP-207).
     """
     if replica_id == _CONSUMER_REPLICA_ID and partition.is_catching_up:
         late = version < _KNOWS_OFFSET_NOT_AVAILABLE

@@ -33,7 +33,7 @@ from wirebroker.codecs.hot.repeated_frame import (
     match,
 )
 from wirebroker.codecs.primitives import uvarint
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import CODEC_MASK, TRANSACTIONAL_FLAG
 from wirebroker.codecs.records.walk import IS_QUICK
 from wirebroker.net.frames.protocol import frame_answer

@@ -15,7 +15,7 @@ from wirebroker.api.data.transaction_guards import Refusal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce import ProduceTopic
 from wirebroker.codecs.permissions import WRITE_TRANSACTIONAL_ID
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import (
     CODEC_MASK,
     HEADER_BYTES,

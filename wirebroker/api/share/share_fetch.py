@@ -201,7 +201,7 @@ class _ShareFetching:
         """Acquire records; take back those that cannot be sent."""
         try:
             await fetch.run()
-        except Exception:
+        except Exception:  # raised again
             await fetch.take_back()
             raise
         if self._request.session.has_ended:

@@ -24,11 +24,11 @@ from wirebroker.cli.kafka.plumbing.script import (
 )
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.cli.plumbing.flags import codec_named
 from wirebroker.cli.plumbing.standard_input import lines_of, records_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.records.partitioning import Partitioner
 from wirebroker.client.records.producing import TopicWriter
-from wirebroker.codecs.records.compression import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BareRecord
 
 _READER: Final = "org.apache.kafka.tools.LineMessageReader"
-_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 # wirebroker sends what has arrived and waits for all replicas.
 _WITHOUT_EFFECT: Final = (
     "--batch-size",
@@ -148,16 +147,14 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
         flags["command_config"] = file
     property_flags = flags["old_producer_properties"] + flags["command_properties"]
     properties = client_properties(flags["command_config"], property_flags)
-    codec = flags["compression"] or properties.get("compression.type", "none")
-    if codec not in _CODECS:
-        raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")
+    codec = codec_named(flags["compression"] or properties.get("compression.type", "none"))
     reading = properties_in(flags["reader_config"])
     reading |= pairs_of(flags["old_properties"] + flags["reader_properties"])
     reader = LineReader(reading)
 
     async def work(client: KafkaClient, out: Output) -> None:
         del out
-        writer = TopicWriter(client, flags["topic"], _CODECS[codec])
+        writer = TopicWriter(client, flags["topic"], codec)
         await writer.open()
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
         async for lines in lines_of(sys.stdin.fileno(), as_java=True):

@@ -19,9 +19,9 @@ from wirebroker.cli.kafka.plumbing.script import (
 )
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.cli.plumbing.flags import codec_named
 from wirebroker.client.records.load import LoadPlan, LoadWriter
 from wirebroker.client.records.load_meter import LoadMeter
-from wirebroker.codecs.records.compression import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.kafka_client import KafkaClient
 
-_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _DEFAULT_BATCH_BYTES: Final = 16_384
 _DEFAULT_IN_FLIGHT: Final = 5
 _SHARES: Final = (0.5, 0.95, 0.99, 0.999)
@@ -163,16 +162,14 @@ def _plan(
             raise click.UsageError(f"{name}={text} is no number")
         return max(1, int(text))
 
-    codec = producer_properties.get("compression.type", "none")
-    if codec not in _CODECS:
-        raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")
+    codec = codec_named(producer_properties.get("compression.type", "none"))
     in_flight = number("max.in.flight.requests.per.connection", _DEFAULT_IN_FLIGHT)
     return LoadPlan(
         topic,
         count,
         max(1, number("batch.size", _DEFAULT_BATCH_BYTES) // size),
         in_flight,
-        _CODECS[codec],
+        codec,
         1 if producer_properties.get("acks") == "1" else -1,
         throughput if throughput > 0 else None,
     )

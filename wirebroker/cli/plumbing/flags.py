@@ -11,13 +11,17 @@ import click
 from wirebroker.base.clock import SystemClock
 from wirebroker.base.durations import UNITS_MS, ago_ms
 from wirebroker.client.topics.partition_choice import partition_numbers
+from wirebroker.codecs.records.codec import CODECS
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.codecs.records.codec import Codec
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
+
+TIME_FORMAT: Final = "2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
 
 # Positions by name.
 START_WORDS: Final = {"start": EARLIEST, "end": LATEST}
@@ -34,6 +38,30 @@ def yes_flag(command: _Command) -> _Command:
 def dry_run_hint(effect: str) -> str:
     """Return the line after a dry run."""
     return f"nothing is changed: this {effect}; add --yes to do it"
+
+
+def compression_flag(command: _Command) -> _Command:
+    """Add `--compression`, whose value is a codec."""
+    return click.option(
+        "-z",
+        "--compression",
+        "codec",
+        type=click.Choice(list(CODECS)),
+        callback=lambda _context, _option, name: CODECS[name],
+        default="none",
+        help="Compression codec. [default: none]",
+    )(command)
+
+
+def codec_named(name: str) -> Codec:
+    """Return the codec of a client's compression.type.
+
+    Raises:
+        click.UsageError: There is none.
+    """
+    if name not in CODECS:
+        raise click.UsageError(f"there is no codec {name}; write one of {', '.join(CODECS)}")
+    return CODECS[name]
 
 
 def start_position(_context: click.Context, _option: click.Parameter, text: str | None, /) -> Any:
@@ -57,6 +85,16 @@ def partition_list(
         raise click.UsageError(str(error)) from None
 
 
+partitions_flag: Final = click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help="Limit to these partitions.",
+)
+
+
 def escaped_text(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> bytes | None:
@@ -71,6 +109,22 @@ def escaped_text(
         raise click.UsageError(f"{text!r}: {error}") from None
 
 
+def record_flags(command: _Command) -> _Command:
+    """Add `--json` and `--format`, which choose how records are printed."""
+    form = click.option(
+        "-f",
+        "--format",
+        "form",
+        metavar="TEXT",
+        help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset,"
+        r" %T timestamp, %h headers, \n. [default: %s\n]",
+    )
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object per line."
+    )
+    return as_json(form(command))
+
+
 def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
     """Parse a time: how long ago, ms since 1970, or ISO 8601 (local time)."""
     if text is None:
@@ -83,10 +137,7 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
-        raise click.UsageError(
-            f"{text!r} is not a time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours "
-            "ago"
-        ) from None
+        raise click.UsageError(f"{text!r} is not a time: write {TIME_FORMAT}") from None
 
 
 def duration_ms(

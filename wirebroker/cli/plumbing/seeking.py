@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from wirebroker.cli.plumbing.flags import START_WORDS, dry_run_hint
+from wirebroker.cli.plumbing.flags import (
+    START_WORDS,
+    TIME_FORMAT,
+    dry_run_hint,
+    start_position,
+    time_ms,
+)
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.client.changes.offset_moves import OffsetTarget, check_moves, move_offsets
 from wirebroker.client.topics.partition_choice import topic_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.changes.offset_moves import GroupMoves
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.partition_choice import TopicChoice
+
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+
+def target_flags(command: _Command) -> _Command:
+    """Add `--to` and `--to-time`; see seek_target."""
+    to_time = click.option(
+        "--to-time",
+        callback=time_ms,
+        metavar="TIME",
+        help=f"Move to the first record at or after this time: {TIME_FORMAT}.",
+    )
+    to = click.option(
+        "--to", callback=start_position, metavar="WHERE", help="Move to start, end, or an offset."
+    )
+    return to(to_time(command))
 
 
 def topic_choices(

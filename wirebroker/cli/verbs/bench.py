@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.base.clock import pause
+from wirebroker.cli.plumbing.flags import compression_flag
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.records.load import LoadPlan, LoadWriter
 from wirebroker.client.records.load_meter import LoadMeter
 from wirebroker.client.topics.leaders import offsets_at, partitions_of
 from wirebroker.client.topics.topics import create_topics, delete_topics
-from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.records.load_meter import LoadFigures
     from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.codec import Codec
     from wirebroker.codecs.records.record import Record
 
-_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _WINDOW_S: Final = 0.5
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _PLOT_WIDTH: Final = 60
@@ -55,13 +55,7 @@ _DIFFERENT_VALUES: Final = 64
     metavar="BYTES",
     help="Size of each value. [default: 1000]",
 )
-@click.option(
-    "-z",
-    "--compression",
-    type=click.Choice(list(_CODECS)),
-    default="none",
-    help=("Compression codec. [default: none]"),
-)
+@compression_flag
 @click.option(
     "-p",
     "--partitions",
@@ -105,7 +99,7 @@ def bench(
     *,
     count: int,
     size: int,
-    compression: str,
+    codec: Codec,
     partitions: int,
     replicas: int | None,
     batch_bytes: int,
@@ -125,7 +119,7 @@ def bench(
         count,
         max(1, batch_bytes // size),
         in_flight,
-        _CODECS[compression],
+        codec,
         1 if acks == "1" else -1,
         rate,
     )

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
-from wirebroker.cli.plumbing.flags import START_WORDS, partition_list, time_ms
+from wirebroker.cli.plumbing.flags import (
+    START_WORDS,
+    TIME_FORMAT,
+    partitions_flag,
+    record_flags,
+    time_ms,
+)
 from wirebroker.cli.plumbing.record_format import record_writer
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.groups.group_consuming import GroupReader
@@ -55,21 +61,11 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
     "--from-time",
     callback=time_ms,
     metavar="TIME",
-    help=(
-        "Start at the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
-        "for two hours ago."
-    ),
+    help=f"Start at the first record at or after this time: {TIME_FORMAT}.",
 )
 @click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit", "exits", is_flag=True, help="Stop at the current end of the topics.")
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help=("Limit to these partitions."),
-)
+@partitions_flag
 @click.option(
     "-g",
     "--group",
@@ -88,15 +84,7 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
         "read_committed skips records of aborted and open transactions. [default: read_uncommitted]"
     ),
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@click.option(
-    "-f",
-    "--format",
-    "form",
-    metavar="TEXT",
-    help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
-    r" headers, \n. [default: %s\n]",
-)
+@record_flags
 @cluster_flags
 def consume(
     *,

@@ -8,7 +8,7 @@ import click
 
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
-from wirebroker.cli.plumbing.flags import dry_run_hint, partition_list, yes_flag
+from wirebroker.cli.plumbing.flags import dry_run_hint, partitions_flag, yes_flag
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.checks.dry_runs import check_cluster_rights
@@ -30,19 +30,11 @@ def elect() -> None:
 
 
 _topics = click.argument("topics", nargs=-1, type=TOPIC_NAME, metavar="[TOPIC...]")
-_partitions = click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help=("Limit to these partitions."),
-)
 
 
 @elect.command()
 @_topics
-@_partitions
+@partitions_flag
 @cluster_flags
 def preferred(
     *, topics: tuple[str, ...], partitions: list[int] | None, **flags: Unpack[ClusterFlags]
@@ -63,7 +55,7 @@ def preferred(
 
 @elect.command()
 @_topics
-@_partitions
+@partitions_flag
 @yes_flag
 @cluster_flags
 def unclean(

@@ -10,9 +10,7 @@ from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
     dry_run_hint,
-    partition_list,
-    start_position,
-    time_ms,
+    partitions_flag,
     yes_flag,
 )
 from wirebroker.cli.plumbing.output import tell
@@ -21,6 +19,7 @@ from wirebroker.cli.plumbing.seeking import (
     seek_choices,
     seek_target,
     show_moves,
+    target_flags,
     topic_choices,
 )
 from wirebroker.client.changes.member_removal import (
@@ -178,18 +177,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 @group.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
-@click.option(
-    "--to", callback=start_position, metavar="WHERE", help=("Move to start, end, or an offset.")
-)
-@click.option(
-    "--to-time",
-    callback=time_ms,
-    metavar="TIME",
-    help=(
-        "Move to the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
-        "for two hours ago."
-    ),
-)
+@target_flags
 @click.option("--by", type=int, metavar="N", help="Move N records forward, or back with -N.")
 @click.option(
     "-t",
@@ -201,14 +189,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     metavar="TOPIC[:N,...]",
     help="Limit to this topic or these partitions (repeatable). [default: all committed offsets]",
 )
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help=("Limit to these partitions."),
-)
+@partitions_flag
 @yes_flag
 @cluster_flags
 def seek(

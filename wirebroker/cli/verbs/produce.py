@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
-from wirebroker.cli.plumbing.flags import escaped_text
+from wirebroker.cli.plumbing.flags import compression_flag, escaped_text
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
 from wirebroker.cli.plumbing.standard_input import lines_of, records_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.records.json_lines import record_of_line
 from wirebroker.client.records.partitioning import Partitioner
 from wirebroker.client.records.producing import TopicWriter
-from wirebroker.codecs.records.compression import Codec
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.batch import BareRecord
-
-_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+    from wirebroker.codecs.records.codec import Codec
 
 
 @click.command()
@@ -62,13 +60,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
         "batch]"
     ),
 )
-@click.option(
-    "-z",
-    "--compression",
-    type=click.Choice(list(_CODECS)),
-    default="none",
-    help=("Compression codec. [default: none]"),
-)
+@compression_flag
 @cluster_flags
 def produce(
     *,
@@ -78,7 +70,7 @@ def produce(
     as_json: bool,
     headers: tuple[str, ...],
     partition: int | None,
-    compression: str,
+    codec: Codec,
     **flags: Unpack[ClusterFlags],
 ) -> int:
     """Write each line of standard input to a topic, as a record.
@@ -97,7 +89,7 @@ def produce(
     )
 
     async def work(client: KafkaClient, out: Output) -> None:
-        writer = TopicWriter(client, topic, _CODECS[compression])
+        writer = TopicWriter(client, topic, codec)
         await writer.open()
         if partition is not None and partition >= writer.partition_count:
             raise ClientError(

@@ -10,9 +10,8 @@ import click
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
     dry_run_hint,
-    partition_list,
-    start_position,
-    time_ms,
+    partitions_flag,
+    record_flags,
     yes_flag,
 )
 from wirebroker.cli.plumbing.output import tell
@@ -22,6 +21,7 @@ from wirebroker.cli.plumbing.seeking import (
     seek_choices,
     seek_target,
     show_moves,
+    target_flags,
     topic_choices,
 )
 from wirebroker.client.changes.offset_moves import planned_moves
@@ -112,18 +112,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 @share.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
-@click.option(
-    "--to", callback=start_position, metavar="WHERE", help="Move to start, end, or an offset."
-)
-@click.option(
-    "--to-time",
-    callback=time_ms,
-    metavar="TIME",
-    help=(
-        "Move to the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
-        "for two hours ago."
-    ),
-)
+@target_flags
 @click.option(
     "-t",
     "--topic",
@@ -137,14 +126,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
         " has read]"
     ),
 )
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help="Limit to these partitions.",
-)
+@partitions_flag
 @yes_flag
 @cluster_flags
 def seek(
@@ -222,15 +204,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     default="accept",
     help="What to do with printed records: release delivers them again. [default: accept]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@click.option(
-    "-f",
-    "--format",
-    "form",
-    metavar="TEXT",
-    help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
-    r" headers, \n. [default: %s\n]",
-)
+@record_flags
 @cluster_flags
 def consume(
     *,

@@ -9,8 +9,9 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
+    TIME_FORMAT,
     dry_run_hint,
-    partition_list,
+    partitions_flag,
     time_ms,
     yes_flag,
 )
@@ -279,20 +280,10 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     "--before-time",
     callback=time_ms,
     metavar="TIME",
-    help=(
-        "Keep records at or after this time: 2026-11-22T10:00, ms since 1970, or 2h for two "
-        "hours ago."
-    ),
+    help=f"Keep records at or after this time: {TIME_FORMAT}.",
 )
 @click.option("--all", "everything", is_flag=True, help="Delete all current records.")
-@click.option(
-    "-p",
-    "--partition",
-    "partitions",
-    callback=partition_list,
-    metavar="N,...",
-    help="Limit to these partitions.",
-)
+@partitions_flag
 @yes_flag
 @cluster_flags
 def trim(

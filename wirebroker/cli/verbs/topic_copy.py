@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
-from wirebroker.cli.plumbing.flags import dry_run_hint, partition_list, time_ms, yes_flag
+from wirebroker.cli.plumbing.flags import (
+    TIME_FORMAT,
+    compression_flag,
+    dry_run_hint,
+    partition_list,
+    time_ms,
+    yes_flag,
+)
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 
@@ -18,9 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.records.copying import RangeBound
-
-_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-_TIME_HELP: Final = "2026-11-22T10:00, ms since 1970, or 2h for two hours ago."
+    from wirebroker.codecs.records.codec import Codec
 
 
 @click.command()
@@ -31,7 +36,7 @@ _TIME_HELP: Final = "2026-11-22T10:00, ms since 1970, or 2h for two hours ago."
     "--from-time",
     callback=time_ms,
     metavar="TIME",
-    help=f"Start at the first record at or after this time: {_TIME_HELP}",
+    help=f"Start at the first record at or after this time: {TIME_FORMAT}.",
 )
 @click.option(
     "--until-offset", type=click.IntRange(0), metavar="N", help="First offset not to copy."
@@ -40,7 +45,7 @@ _TIME_HELP: Final = "2026-11-22T10:00, ms since 1970, or 2h for two hours ago."
     "--until-time",
     callback=time_ms,
     metavar="TIME",
-    help=f"End at the first record at or after this time: {_TIME_HELP}",
+    help=f"End at the first record at or after this time: {TIME_FORMAT}.",
 )
 @click.option(
     "-p",
@@ -56,13 +61,7 @@ _TIME_HELP: Final = "2026-11-22T10:00, ms since 1970, or 2h for two hours ago."
     is_flag=True,
     help="Copy to the partitions with the same numbers. [default: by key, as Java's producer]",
 )
-@click.option(
-    "-z",
-    "--compression",
-    type=click.Choice(_CODECS),
-    default="none",
-    help="Compression codec. [default: none]",
-)
+@compression_flag
 @yes_flag
 @cluster_flags
 def copy(
@@ -76,7 +75,7 @@ def copy(
     partitions: list[int] | None,
     count: int | None,
     keep_partitions: bool,
-    compression: str,
+    codec: Codec,
     yes: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
@@ -90,7 +89,6 @@ def copy(
         RecordCopier,
         planned_copy,
     )
-    from wirebroker.codecs.records.compression import Codec  # noqa: PLC0415 - likewise
 
     begin = _bound(from_offset, from_time, "--from-offset", "--from-time") or FROM_START
     end = _bound(until_offset, until_time, "--until-offset", "--until-time") or TO_END
@@ -115,7 +113,7 @@ def copy(
             out.show(data, out.table(rows, ("partition", "begin", "end")))
             tell(dry_run_hint("would be copied"))
             return
-        copier = RecordCopier(client, plan, Codec[compression.upper()])
+        copier = RecordCopier(client, plan, codec)
         await copier.run()
         line = f"{counted(copier.copied, 'record')} copied from {source} to {target}"
         out.show(data | {"copied": copier.copied}, [line])

@@ -21,7 +21,7 @@ from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
 from wirebroker.client.topics.partition_choice import of_topic
 from wirebroker.codecs.errors import KafkaError, TooLargeError
 from wirebroker.codecs.records.batch import iterate_records
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.batch import BareRecord
-    from wirebroker.codecs.records.compression import Codec
+    from wirebroker.codecs.records.codec import Codec
 
 # Last version with topic names.
 _BY_NAME: Final = 12

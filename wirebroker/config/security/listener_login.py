@@ -27,7 +27,7 @@ def listener_login(
 ) -> tuple[str, dict[str, str] | None]:
     """Return where a listener's login module is configured, and its options.
 
-    Without options, the text is the beginning of a sentence that says what is missing.
+    Without options, the text is the beginning of a sentence that names the missing options.
 
     Raises:
         ConfigError: The text contains no secret.

@@ -294,7 +294,7 @@ class Collector:
             refusals.pop(poll.name, None)  # an older broker; the pages omit these values
         except ClientError as error:
             self._note_error(poll, error)
-        except Exception:
+        except Exception:  # the other polls continue
             logger.exception("cluster %s: %s cannot be read", self.settings.name, poll.name)
             self._fail(f"the console failed to read {poll.name}", "read the console's log")
         costs_s = self._costs_s.setdefault(poll, deque(maxlen=_COSTS))

@@ -42,7 +42,7 @@ class DetailCache:
         task = self._tasks[key][1]
         try:
             detail: _Detail = await asyncio.shield(task)
-        except Exception:
+        except Exception:  # raised again
             if self._tasks.get(key, (0.0, None))[1] is task:
                 del self._tasks[key]
             raise

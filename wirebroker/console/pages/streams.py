@@ -193,7 +193,7 @@ async def _run(passed: PassedRecords, records: AsyncIterator[FoundRecord]) -> No
                 await passed.put(record)
     except ClientError as error:
         passed.end(str(error))
-    except Exception:
+    except Exception:  # the root of a task
         logger.exception("cannot read records for a page")
         passed.end("The console failed to read the records; see its log.")
     else:

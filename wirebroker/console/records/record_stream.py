@@ -58,7 +58,7 @@ class RecordStream:
     async def _run(self) -> None:
         try:
             await self._reader.run()
-        except Exception:
+        except Exception:  # raised again, after the end is passed on
             await self._steps.put(None)
             raise
         await self._steps.put(None)

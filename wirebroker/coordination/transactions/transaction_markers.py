@@ -180,8 +180,7 @@ class MarkerWriter:
         while not engine.is_closed:
             try:
                 errors = await self._write_round(effect.marker, waiting)
-            except Exception:
-                # Retry: nothing else would end the transaction.
+            except Exception:  # it retries: nothing else would end the transaction
                 logger.exception(
                     "cannot end the transaction of %s",
                     effect.transactional_id,

@@ -141,7 +141,7 @@ class DeliveryMachine:
         return plan
 
     def plan_delivery(self, now_ms: int) -> TransactionPlan | None:
-        """Return the next transaction that delivers what is due, or None.
+        """Return the next transaction that delivers due entries, or None.
 
         Raises:
             RefusedDeadLetterError: A record can be neither delivered nor made a dead letter.
@@ -205,7 +205,7 @@ class DeliveryMachine:
         self._is_storing = False
 
     def _routed(self, record: ReceivedRecord, plan: TransactionPlan, now_ms: int) -> OutputRecord:
-        """Return what is written for an input record: an entry or a dead letter."""
+        """Return the output for an input record: an entry or a dead letter."""
         refused = self._refusals.reason(record.name)
         try:
             if record.problem:
@@ -249,7 +249,7 @@ class DeliveryMachine:
         now_ms: int,
         most: int,
     ) -> int:
-        """Plan what is due in a partition, at most `most` names; return their number."""
+        """Plan the due entries of a partition, at most `most` names; return their number."""
         number = partition.number
         garbage = partition.store.garbage(most)
         plan.ended += [EndedName(number, name) for name in garbage]
@@ -278,7 +278,7 @@ class DeliveryMachine:
     def _planned(
         self, row: StoredEntry, partition: PendingPartition, plan: TransactionPlan, now_ms: int
     ) -> OutputRecord | int | None:
-        """Return what is written for a due entry; None if it is about to be replaced.
+        """Return the output for a due entry; None if it is about to be replaced.
 
         Return a time in milliseconds if its topic cannot be written until then.
         """

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 # Between looks at the clock and at the signal to stop.
 _LONGEST_WAIT_S: Final = 0.5
-# When what is due cannot be delivered yet.
+# When due entries cannot be delivered yet.
 _LEAST_WAIT_S: Final = 0.005
 # After an aborted transaction without a refused record.
 _PAUSE_S: Final = 0.2
@@ -172,7 +172,7 @@ class ServiceInstance:
         return max(wait_s, 0.0)
 
     def _begin(self) -> None:
-        """Begin the transactions that may begin: first that which stores replacements."""
+        """Begin the transactions that may begin: first the one that stores replacements."""
         for lane in self._lanes:
             now = self._clock.monotonic()
             if lane.is_open or now < lane.begins_at:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import NO_SEQUENCE, iterate_records
+from wirebroker.codecs.records.codec import CODECS
 from wirebroker.codecs.records.layout import DELETE_HORIZON_FLAG
 from wirebroker.inspect.rows import decoded_records
 from wirebroker.inspect.rows.batch_walk import BatchWalk, Damage
@@ -140,7 +141,7 @@ def batch_row(walked: WalkedBatch) -> Row:
         "magic": header.magic,
         "crc": header.crc,
         "is_valid_crc": walked.is_valid_crc,
-        "compression_type": _CODECS.get(codec, str(codec)),
+        "compression_type": _CODEC_NAMES.get(codec, str(codec)),
         "timestamp_type": "LogAppendTime" if header.uses_log_append_time else "CreateTime",
         "is_transactional": header.is_transactional,
         "is_control": header.is_control,
@@ -166,4 +167,4 @@ def damage(
     return row
 
 
-_CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_CODEC_NAMES = {int(codec): name for name, codec in CODECS.items()}

@@ -66,7 +66,7 @@ class ControllerLog:
 
     @property
     def committed_offset(self) -> int:
-        """The end of what is published."""
+        """The end of the published records."""
         return self._follower.image.offset
 
     @property

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.waiter import AwaitedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.controller_machine import ControllerMachine
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.operation import Operation
@@ -59,6 +61,15 @@ class ControllerTerm:
             lambda machine, token, now: machine.decide(operation, token, now), waiter
         )
         return await waiter.future
+
+    async def write(self, records_of: Callable[[ClusterImage], list[MetadataRecord]]) -> None:
+        """Write the records that are returned for the newest image."""
+
+        def operation(image: ClusterImage, _now: Moment) -> Operation[None]:
+            yield
+            return ControllerResult(None, records_of(image))
+
+        await self.submit(operation)
 
     def end(self) -> None:
         """Fail what waits with NOT_CONTROLLER; may be repeated."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import Voter, VoterEndpoint
 from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
     from wirebroker.coordinator.raft.states.request_manager import RandomSource
     from wirebroker.quorum.raft.raft_channel import RaftTransport
+
+
+_CANNOT_GROW: Final = (
+    "This node is configured as the only voter. Name its controller listener in "
+    "controller.quorum.bootstrap.servers, remove controller.quorum.voters, and restart it."
+)
 
 
 class NoTransport:
@@ -78,6 +84,15 @@ class Membership(NamedTuple):
             listener_name=self.listener_name,
             bootstrap=self.bootstrap,
         )
+
+    def check_may_grow(self) -> None:
+        """Check that a voter may be added.
+
+        Raises:
+            KafkaError: INVALID_REQUEST.
+        """
+        if not self.may_grow:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _CANNOT_GROW)
 
 
 def voter_endpoints(endpoints: Sequence[Endpoint]) -> Endpoints:

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.authorization.acl_updates import follow_acls
-from wirebroker.base.addresses import java_host
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
@@ -26,12 +25,14 @@ from wirebroker.coordinator.controller.brokers.broker_registration import (
     controller_registration,
 )
 from wirebroker.coordinator.controller.controller import refusal
-from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
-from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.coordinator.controller.controller_machine import ControllerMachine
 from wirebroker.engine.engine import Engine
+from wirebroker.quorum.controller.authorized_requests import carry_out_authorized
+from wirebroker.quorum.controller.broker_fencing import BrokerFencing
 from wirebroker.quorum.controller.controller_log import ControllerLog
 from wirebroker.quorum.controller.controller_reports import ControllerReports
 from wirebroker.quorum.controller.controller_term import ERRORS, ControllerTerm
+from wirebroker.quorum.controller.first_activation import FirstActivation
 from wirebroker.quorum.controller.first_records import FirstRecords
 from wirebroker.quorum.controller.kraft_level import TermLevel
 from wirebroker.quorum.controller.quorum_description import describe_quorum
@@ -46,13 +47,15 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.controller import Controller
+    from wirebroker.coordinator.controller.controller_machine import SilentBroker
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
     from wirebroker.quorum.controller.membership import Membership
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
     from wirebroker.quorum.raft.raft_figures import RaftFigures
-    from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
+    from wirebroker.quorum.raft.raft_node import RaftNode
     from wirebroker.storage.files import Files
 
 Response = TypeVar("Response")
@@ -62,10 +65,6 @@ LOGGER = logging.getLogger(__name__)
 # As in Kafka, which waits no longer for a successor.
 _STOP_MS: Final = 5_000
 _NEWER: Final = "start the newer broker that wrote it, or restore it from a backup"
-_CANNOT_GROW: Final = (
-    "This node is configured as the only voter. Name its controller listener in "
-    "controller.quorum.bootstrap.servers, remove controller.quorum.voters, and restart it."
-)
 _NO_REPORTS: Final = ControllerReports()
 _OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 
@@ -82,16 +81,17 @@ class QuorumController:
     """
 
     __slots__ = (
-        "_activity",
-        "_clock",
+        "_activations",
         "_fencing",
+        "_first_activation",
         "_first_records",
         "_is_closed",
         "_is_open",
-        "_may_grow",
+        "_membership",
         "_reports",
         "_unusable",
         "authorization",
+        "clock",
         "endpoints",
         "follower",
         "node",
@@ -115,7 +115,7 @@ class QuorumController:
     ) -> None:
         self.rules = rules
         self.endpoints = endpoints = membership.endpoints
-        self._may_grow = membership.may_grow
+        self._membership = membership
         self.registration = controller_registration(rules.node_id, rules.new_uuid(), endpoints)
         self.follower = MetadataFollower(clock)
         self.term: ControllerTerm | None = None
@@ -124,15 +124,10 @@ class QuorumController:
         self._first_records = first
         self._is_open = False
         self._is_closed = False
-        self._clock = clock
-        self._fencing: set[asyncio.Task[None]] = set()
-        # While the only voter starts: the result of its first activation.
-        self._activity: asyncio.Future[None] | None = None
-
-    @property
-    def clock(self) -> Clock:
-        """The clock."""
-        return self._clock
+        self.clock = clock
+        self._fencing = BrokerFencing(self._fence)
+        self._activations: set[asyncio.Task[None]] = set()
+        self._first_activation = FirstActivation()
 
     @property
     def metadata(self) -> MetadataFollower:
@@ -200,22 +195,18 @@ class QuorumController:
 
     async def _start(self) -> None:
         try:
-            if not self.node.is_only_voter:
+            if self.node.is_only_voter:
+                await self._first_activation.after(self.node.start)
+            else:
                 self.node.start()
-                return
-            activity = self._activity = asyncio.get_running_loop().create_future()
-            self.node.start()
-            await activity
         except BaseException:
             await self.abandon()
             raise
-        finally:
-            self._activity = None
 
     def _surroundings(self, files: Files, membership: Membership) -> RaftSurroundings:
         return RaftSurroundings(
             files=files,
-            clock=self._clock,
+            clock=self.clock,
             random=membership.random,
             transport=membership.transport,
             follower=self.follower,
@@ -256,7 +247,8 @@ class QuorumController:
         term, self.term = self.term, None
         if term is not None:
             term.end()
-        await asyncio.gather(*self._fencing)
+        await asyncio.gather(*self._activations)
+        await self._fencing.settle()
 
     # The replica's reports
 
@@ -285,49 +277,39 @@ class QuorumController:
 
     def _begin_term(self) -> None:
         epoch = self.node.leadership.epoch
-        log = ControllerLog(self.node, self.follower, self._clock, epoch=epoch)
+        log = ControllerLog(self.node, self.follower, self.clock, epoch=epoch)
         machine = ControllerMachine(self.rules, self.follower.image, log)
-        engine = Engine(machine, log, self._clock, errors=ERRORS, on_effect=self._begin_fencing)
+        engine = Engine(machine, log, self.clock, errors=ERRORS, on_effect=self._fencing.begin)
         term = self.term = ControllerTerm(log, engine)
         self.rules.kraft = TermLevel(self.node, epoch)
         engine.begin()
         task = asyncio.create_task(self._try_to_activate(term), name="activate the controller")
-        self._fencing.add(task)
-        task.add_done_callback(self._fencing.discard)
+        self._activations.add(task)
+        task.add_done_callback(self._activations.discard)
 
     async def _try_to_activate(self, term: ControllerTerm) -> None:
         try:
             await self._activate(term)
-        except Exception as error:
-            if self._activity is not None:
-                _end_with(self._activity, error)
-            elif self.term is term:
+        except Exception as error:  # whatever it is, another controller must lead
+            if not self._first_activation.end(error) and self.term is term:
                 LOGGER.exception("this controller cannot become active and resigns")
                 self.node.resign(term.log.epoch)
             return
         term.is_activated = True
-        if self._activity is not None:
-            _end_with(self._activity)
-        elif not self.node.is_only_voter:
+        if not self._first_activation.end() and not self.node.is_only_voter:
             LOGGER.info("this controller is active in epoch %d", term.log.epoch)
 
     async def _activate(self, term: ControllerTerm) -> None:
         # One sync for both.
         await asyncio.gather(
-            term.submit(partial(self._write_first, self.node.is_unused)),
-            term.submit(partial(_write, [controller_record(self.registration)])),
+            term.write(partial(self._first_records.of, is_unused=self.node.is_unused)),
+            term.write(lambda _image: [controller_record(self.registration)]),
         )
-
-    def _write_first(self, is_unused: bool, image: ClusterImage, now: Moment) -> Operation[None]:
-        del now
-        yield
-        return ControllerResult(None, self._first_records.of(image, is_unused=is_unused))
 
     def _cannot_apply(self, reason: str) -> None:
         self._unusable = reason
         self.node.resign(self.node.leadership.epoch)
-        if self._activity is not None:
-            _end_with(self._activity, StartError(reason, _NEWER))
+        self._first_activation.end(StartError(reason, _NEWER))
         if self._is_open:
             self._reports.on_unusable(reason)
 
@@ -343,8 +325,7 @@ class QuorumController:
             raise StartError(self.node.failure, "check the disk of the metadata log")
 
     def _disk_failed(self, error: OSError) -> None:
-        if self._activity is not None:
-            _end_with(self._activity, error)
+        self._first_activation.end(error)
         if self.term is not None:
             self.term.log.notify()
         if self._is_open:
@@ -357,7 +338,7 @@ class QuorumController:
         try:
             return await self.carry_out(request)
         except KafkaError as error:
-            return await Slices(self._clock).run(refusal(request, error))
+            return await Slices(self.clock).run(refusal(request, error))
 
     async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         """Carry out a request, as far as a client is authorized.
@@ -365,31 +346,26 @@ class QuorumController:
         Raises:
             KafkaError: The whole request is refused, for example with NOT_CONTROLLER.
         """
-        requester = request.requester
-        if self.authorization is None or requester is None:
+        if self.authorization is None or request.requester is None:
             return await self._carry_out(request)
-        from wirebroker.authorization.controller_rules import rule_on  # noqa: PLC0415 - if asked for
-        from wirebroker.authorization.ruling import CheckedRequest  # noqa: PLC0415 - likewise
-
-        access = self.authorization.access_for(
-            requester.principal, java_host(requester.host), request.key
+        return await carry_out_authorized(
+            request,
+            request.requester,
+            self.authorization,
+            self.follower.image,
+            clock=self.clock,
+            carry_out=self._carry_out,
         )
-        client_request = CheckedRequest(access, self.follower.image, request.version, request.body)
-        ruling = await Slices(self._clock).run(rule_on(request, client_request))
-        if ruling.refusal is not None:
-            return dict(ruling.refusal)
-        answer = await self._carry_out(request)
-        return dict(await Slices(self._clock).run(ruling.merged(answer)))
 
     async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
         if not self.is_active and not request.is_direct:
             raise self._not_active()  # the broker looks for the active controller
         if request.key is ApiKey.DESCRIBE_QUORUM:
-            return await describe_quorum(request, self.node, self._clock)
+            return await describe_quorum(request, self.node, self.clock)
         if request.key in _OF_VOTERS:
             is_addition = request.key is ApiKey.ADD_RAFT_VOTER and self.node.kraft_version > 0
-            if is_addition and not self._may_grow:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, _CANNOT_GROW)
+            if is_addition:
+                self._membership.check_may_grow()
             return await self.node.respond(request.key, request.version, request.body, listener="")
         return await self.submit(self.rules.operation(request))
 
@@ -410,6 +386,9 @@ class QuorumController:
             raise self._not_active()
         return await self.term.submit(operation)
 
+    async def _fence(self, silent: SilentBroker) -> bool:
+        return await self.submit(partial(self.rules.fence, silent.node_id, silent.broker_epoch))
+
     def _not_active(self) -> KafkaError:
         leader_id = self.node.leadership.leader_id
         known = "no active controller is known" if leader_id is None else f"it is {leader_id}"
@@ -417,34 +396,3 @@ class QuorumController:
             ErrorCode.NOT_CONTROLLER,
             f"node {self.rules.node_id} is not the active controller: {known}",
         )
-
-    # Silent brokers
-
-    def _begin_fencing(self, _engine: object, silent: SilentBroker) -> None:
-        task = asyncio.create_task(self._fence(silent), name=f"fence broker {silent.node_id}")
-        self._fencing.add(task)
-        task.add_done_callback(self._fencing.discard)
-
-    async def _fence(self, silent: SilentBroker) -> None:
-        node_id, broker_epoch = silent
-        try:
-            is_fenced = await self.submit(partial(self.rules.fence, node_id, broker_epoch))
-        except KafkaError as error:
-            LOGGER.warning("cannot fence broker %d: %s", node_id, error)
-            return
-        if is_fenced:
-            LOGGER.warning("fenced broker %d: its session timed out", node_id)
-
-
-def _write(records: list[MetadataRecord], image: ClusterImage, now: Moment) -> Operation[None]:
-    del image, now
-    yield
-    return ControllerResult(None, records)
-
-
-def _end_with(activity: asyncio.Future[None], error: Exception | None = None) -> None:
-    if not activity.done():
-        if error is None:
-            activity.set_result(None)
-        else:
-            activity.set_exception(error)

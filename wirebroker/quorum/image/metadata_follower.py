@@ -82,7 +82,7 @@ class MetadataFollower:
         for name, follow in self._subscribers:
             try:
                 await follow(change, image)
-            except Exception:
+            except Exception:  # one subscriber's fault must not stop the others
                 LOGGER.exception(
                     "%s cannot apply the metadata change at offset %d", name, image.offset
                 )

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
     from wirebroker.net.client.settings import PeerAddress
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
     from wirebroker.quorum.raft.raft_channel import OnRefused, RaftTransport
-    from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
+    from wirebroker.quorum.raft.raft_node import RaftNode
     from wirebroker.storage.files import Files
 
 # A waiting Fetch has two responses per second, so this is no election.

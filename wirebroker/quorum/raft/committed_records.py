@@ -32,7 +32,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class CommittedRecords:
-    """Applies what is committed, in a task while there is something to apply.
+    """Applies committed records, in a task while there are any.
 
     `on_applied` is called after each applied change; after the last one when `is_idle` says so;
     `on_failure` with the reason when applying ends, because a record is damaged or of a newer
@@ -123,7 +123,7 @@ class CommittedRecords:
                 pass
         except (KafkaError, MalformedFrameError) as error:
             self.fail(f"the cluster's metadata cannot be applied: {error}")
-        except Exception:
+        except Exception:  # a bug: nothing may be applied after it
             LOGGER.exception("applying the cluster's metadata failed")
             self.fail("the cluster's metadata cannot be applied: see the line above")
         finally:

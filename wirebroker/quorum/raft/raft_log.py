@@ -1,6 +1,6 @@
 """The metadata log of a replica, a voter or an observer: its files, and unapplied batches.
 
-The raft machine decides what is appended, truncated and committed (coordinator/raft); this class
+The raft machine decides what to append, truncate and commit (coordinator/raft); this class
 does it. Only the appends of this node's controller begin here, because a disk that refuses them
 must not have changed the machine.
 

@@ -1,10 +1,11 @@
 """One replica of the metadata log: the raft machine with its log, its connections and its clock.
 
     a request, a response, a finished sync or the time   ->  the machine's step (raft_steps.py)
-    the step's actions                                   ->  files, messages, committed records
+    the step's actions (raft_actions.py)                 ->  files, messages, committed records
 
-Syncs, reads for responses and the check of a downloaded snapshot run beside the steps; their
-results are events. A failed disk ends the node, because the log's end on disk is then unknown.
+Syncs, reads for responses and the check of a downloaded snapshot run beside the steps
+(raft_tasks.py); their results are events. A failed disk ends the node, because the log's end on
+disk is then unknown.
 
 Source: Kafka's KafkaRaftClient and KafkaRaftClientDriver.
 """
@@ -13,72 +14,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from wirebroker.base.log_bound import about_quorum
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.model.election_state import encode_election_state
-from wirebroker.coordinator.raft.protocol.actions import (
-    Append,
-    DiscardSnapshot,
-    HighWatermarkAdvanced,
-    InstallSnapshot,
-    LeaderChanged,
-    Persist,
-    Respond,
-    Send,
-    ShutdownFinished,
-    Sync,
-    Truncate,
-    Violation,
-    VotersChanged,
-    WriteSnapshot,
-)
 from wirebroker.coordinator.raft.protocol.events import (
-    LogSynced,
-    RequestCancelled,
-    RequestReceived,
     ResignationRequested,
-    ResponseReceived,
     ShutdownRequested,
     SnapshotCreated,
-    SnapshotInstalled,
-    SnapshotRejected,
 )
-from wirebroker.coordinator.raft.protocol.messages import (
-    NO_LEADER,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    KnownLeader,
-    RequestFailure,
-)
+from wirebroker.coordinator.raft.protocol.messages import NO_LEADER, KnownLeader
 from wirebroker.coordinator.raft.states.epoch_states import FollowerState
 from wirebroker.disks.data_directory import is_disk_failure
+from wirebroker.quorum.raft.raft_actions import RaftActions, RaftListener
 from wirebroker.quorum.raft.raft_log import point_of
 from wirebroker.quorum.raft.raft_meters import RaftMeters
 from wirebroker.quorum.raft.raft_replies import RaftReplies
 from wirebroker.quorum.raft.raft_snapshots import RaftSnapshots
 from wirebroker.quorum.raft.raft_steps import RaftSteps
-from wirebroker.quorum.raft.request_bodies import request_of
-from wirebroker.quorum.raft.response_bodies import response_body
+from wirebroker.quorum.raft.raft_tasks import RaftTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
     from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
-    from wirebroker.coordinator.raft.protocol.actions import RaftAction
-    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica
+    from wirebroker.coordinator.raft.protocol.actions import Persist, RaftAction
+    from wirebroker.coordinator.raft.protocol.messages import DescribeQuorumResponse
     from wirebroker.coordinator.raft.raft_replica import RaftReplica
     from wirebroker.quorum.log.metadata_batches import EncodedBatches
     from wirebroker.quorum.log.metadata_snapshot import SnapshotId
     from wirebroker.quorum.raft.committed_records import CommittedRecords
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
     from wirebroker.quorum.raft.raft_channel import RaftTransport
     from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.quorum.raft.raft_log import RaftLog
@@ -87,42 +59,24 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 ELECTION_FILE = "quorum-state"
-_ABOUT_PEERS = about_quorum()
-
-
-class QuorumLeadership(NamedTuple):
-    """Who leads.
-
-    Attributes:
-        start_offset: If this node leads: the first offset of its epoch.
-    """
-
-    leader_id: int | None
-    epoch: int
-    start_offset: int | None = None
 
 
 class RaftNode:
     """A replica, used on one event loop.
 
     Attributes:
-        leadership: Who leads now.
         failure: Why it has ended by itself, or None.
         snapshots: Those that it writes.
     """
 
     __slots__ = (
-        "_clock",
+        "_actions",
         "_committed",
         "_files",
         "_is_ended",
-        "_is_syncing",
         "_log",
         "_meters",
-        "_must_sync_to",
         "_on_failure",
-        "_on_leadership",
-        "_on_voters",
         "_replica",
         "_replies",
         "_steps",
@@ -130,7 +84,6 @@ class RaftNode:
         "_tasks",
         "_transport",
         "failure",
-        "leadership",
         "snapshots",
     )
 
@@ -156,14 +109,15 @@ class RaftNode:
         self._replica = replica
         self._log = log
         self._files = files
-        self._clock = clock
         self._transport = transport
         self._committed = committed
-        self._on_leadership = on_leadership
         self._on_failure = on_failure
-        self._on_voters = on_voters
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._replies = RaftReplies(log, lambda: self.known_leader)
+        self._is_ended = False
+        self._stopped = asyncio.Event()
+        self.failure: str | None = None
+        self.snapshots = RaftSnapshots(
+            log, clock=clock, config=config, on_written=self._snapshot_is_written
+        )
         self._meters = RaftMeters()
         self._steps = RaftSteps(
             replica,
@@ -173,15 +127,31 @@ class RaftNode:
             write=self._write,
             on_failure=self.fail,
         )
-        self._must_sync_to: LogPoint | None = None
-        self._is_syncing = False
-        self._is_ended = False
-        self._stopped = asyncio.Event()
-        self.failure: str | None = None
-        self.leadership = QuorumLeadership(None, replica.core.state.epoch)
-        self.snapshots = RaftSnapshots(
-            log, clock=clock, config=config, on_written=self._snapshot_is_written
+        self._replies = RaftReplies(self._steps, log, clock, leader=lambda: self.known_leader)
+        self._tasks = RaftTasks(
+            self._steps,
+            log,
+            transport=transport,
+            committed=committed,
+            snapshots=self.snapshots,
+            on_failure=self.fail,
         )
+        self._actions = RaftActions(
+            self._steps,
+            log,
+            tasks=self._tasks,
+            replies=self._replies,
+            committed=committed,
+            meters=self._meters,
+            listener=RaftListener(on_leadership, on_voters, self._stopped.set),
+            epoch=replica.core.state.epoch,
+            is_voter_capable=replica.core.identity.is_voter_capable,
+        )
+
+    @property
+    def leadership(self) -> QuorumLeadership:
+        """Who leads now."""
+        return self._actions.leadership
 
     @property
     def end_offset(self) -> int:
@@ -303,52 +273,28 @@ class RaftNode:
 
     async def settle(self) -> None:
         """Wait until everything appended is committed and applied, or cannot be."""
-        while self._tasks and self._has_unsynced:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        await self._tasks.until_synced()
         await self._committed.settle()
 
-    @property
-    def _has_unsynced(self) -> bool:
-        return self._is_syncing or (self._must_sync_to is not None and not self._is_ended)
-
     async def abandon(self) -> None:
-        """End at once, without resigning; may be repeated."""
+        """End immediately, without resigning; may be repeated."""
         self._end()
         self._committed.stop()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.stop()
         await self._steps.settle()
         await self.snapshots.writer.settle()
         self._log.close()
 
-    # Requests of other nodes
+    # Requests
 
     async def respond(
         self, key: ApiKey, version: int, body: Any, *, listener: str
     ) -> dict[str, Any]:
-        """Return the response to a request that arrived on a listener.
+        """Return the response to a request of another node, which arrived on a listener.
 
         A node that has ended responds with BROKER_NOT_AVAILABLE.
         """
-        try:
-            request = request_of(key, version, body)
-        except KafkaError as error:
-            return response_body(key, version, RequestFailure(error.code), listener=listener)
-        if self._is_ended:
-            failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
-            return response_body(key, version, failure, listener=listener)
-        reply = self._replies.expect(key, version, listener)
-        self._steps.handle(RequestReceived(reply, request))
-        try:
-            return await reply.future
-        except asyncio.CancelledError:
-            self._steps.handle(RequestCancelled(reply))
-            raise
-        finally:
-            self._replies.forget(reply)
+        return await self._replies.respond(key, version, body, listener=listener)
 
     async def describe(self) -> DescribeQuorumResponse:
         """Return the progress of voters and observers, with times since 1970.
@@ -356,22 +302,7 @@ class RaftNode:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead.
         """
-        if self._is_ended:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        question = self._replies.expect_own()
-        self._steps.handle(RequestReceived(question, DescribeQuorumRequest()))
-        try:
-            response = await question.future
-        finally:
-            self._replies.forget(question)
-        if response.error is not ErrorCode.NONE:
-            raise KafkaError(response.error)
-        assert isinstance(response, DescribeQuorumResponse), response
-        since_1970_ms = self._clock.now_ms() - self._steps.now_ms()
-        return response._replace(
-            voters=tuple(_at(voter, since_1970_ms) for voter in response.voters),
-            observers=tuple(_at(observer, since_1970_ms) for observer in response.observers),
-        )
+        return await self._replies.describe()
 
     # This node's controller
 
@@ -418,106 +349,13 @@ class RaftNode:
 
     # The actions of a step
 
+    def _act(self, action: RaftAction) -> None:
+        self._actions.perform(action)
+
     def _write(self, action: Persist) -> None:
         """Write and sync `quorum-state`. Blocks."""
         content = encode_election_state(action.election, action.data_version)
         self._files.write_file(f"{self._log.store.directory}/{ELECTION_FILE}", content)
-
-    def _act(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
-        match action:
-            case Append(batch):
-                self._append(batch)
-            case Truncate(end_offset):
-                self._log.truncate(end_offset)
-            case Sync(point):
-                self._must_sync_to = point
-                self._begin_sync()
-            case WriteSnapshot(point, position, data):
-                self._log.write_part(point, position, data)
-            case DiscardSnapshot(point):
-                self._log.delete_part(point)
-            case InstallSnapshot(point):
-                self._begin(self._install(point))
-            case Send():
-                self._begin(self._send(action))
-            case Respond(token, response):
-                if (reading := self._replies.give(token, response)) is not None:
-                    self._begin(reading)
-            case LeaderChanged(leader_id, epoch, start_offset):
-                self.leadership = QuorumLeadership(leader_id, epoch, start_offset)
-                self._meters.note_new_epoch()
-                self._on_leadership(self.leadership)
-            case HighWatermarkAdvanced(high_watermark):
-                self._meters.note_commit(high_watermark, self._steps.now_ms())
-                self._committed.advance(high_watermark)
-            case VotersChanged(voters):
-                LOGGER.info("the voters of the metadata quorum are now %s", sorted(voters.ids))
-                self._on_voters()
-            case Violation(text, lacks_commits):
-                LOGGER.warning(
-                    "ignored a message of the metadata quorum: %s", text, extra=_ABOUT_PEERS
-                )
-                if lacks_commits and not self._replica.core.identity.is_voter_capable:
-                    self._committed.fail(f"the cluster's metadata cannot be followed: {text}")
-            case ShutdownFinished():
-                self._stopped.set()
-            case Persist():
-                raise AssertionError("its steps write it in a thread")
-
-    def _append(self, batch: RaftBatch) -> None:
-        # Those of the controller are in the log already (`append`).
-        if batch.end_offset > self._log.end_offset:
-            self._log.append(batch)
-        self._meters.note_append(
-            batch.end_offset - batch.base_offset,
-            batch.end_offset,
-            self._steps.now_ms(),
-            is_leader=self.leadership.start_offset is not None,
-        )
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    # What runs beside the steps
-
-    async def _send(self, send: Send) -> None:
-        response = await self._transport.request(send.destination, send.request)
-        self._steps.handle(ResponseReceived(send.request_id, send.destination, response))
-
-    def _begin_sync(self) -> None:
-        if not self._is_syncing:
-            self._is_syncing = True
-            self._begin(self._sync())
-
-    async def _sync(self) -> None:
-        """Sync until everything is on disk; appends meanwhile share the next sync."""
-        try:
-            while self._must_sync_to is not None and not self._is_ended:
-                point, self._must_sync_to = self._must_sync_to, None
-                await self._log.sync()
-                self._steps.handle(LogSynced(point))
-        except OSError as error:
-            self.fail(error)
-        finally:
-            self._is_syncing = False
-
-    async def _install(self, point: LogPoint) -> None:
-        try:
-            contents, content = await self._log.check_part(point)
-            await self._committed.settle()
-            await self.snapshots.writer.settle()
-            await self._log.install(point, content)
-        except KafkaError as error:
-            LOGGER.warning("the downloaded metadata snapshot %s is damaged: %s", point, error)
-            self._log.delete_part(point)
-            self._steps.handle(SnapshotRejected(point))
-        except OSError as error:
-            self.fail(error)
-        else:
-            self._committed.replace(point, contents)
-            self._steps.handle(SnapshotInstalled(point, len(content), tuple(contents.voters)))
 
     # Its own snapshots
 
@@ -556,17 +394,6 @@ class RaftNode:
         self._is_ended = True
         self._stopped.set()
         self._steps.end()
+        self._tasks.end()
         self._replies.end()
         self._transport.abort()
-
-
-def _at(replica: DescribedReplica, since_1970_ms: int) -> DescribedReplica:
-    """Return a replica with times since 1970 instead of the machine's."""
-
-    def at(time_ms: int) -> int:
-        return time_ms + since_1970_ms if time_ms >= 0 else time_ms
-
-    return replica._replace(
-        last_fetch_ms=at(replica.last_fetch_ms),
-        last_caught_up_ms=at(replica.last_caught_up_ms),
-    )

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.states.replica_core import Identity
     from wirebroker.coordinator.raft.states.request_manager import RandomSource
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
     from wirebroker.quorum.raft.raft_channel import RaftTransport
     from wirebroker.quorum.raft.raft_log import LoadedLog
-    from wirebroker.quorum.raft.raft_node import QuorumLeadership
     from wirebroker.storage.files import Files
 
 # What to do about an unreadable log.

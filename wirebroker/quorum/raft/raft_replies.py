@@ -1,7 +1,10 @@
-"""The requests to a replica that wait for their responses.
+"""The requests to a replica, which wait for the responses of its machine.
 
-The machine says which records or bytes of a snapshot a response contains; they are read here. If
-the log was truncated meanwhile, the response is an error.
+    a request          ->  RequestReceived with a token            ->  the machine's step
+    Respond with it    ->  records or a snapshot's bytes are read  ->  the response
+
+The machine says which records or bytes of a snapshot a response contains. If the log was truncated
+before they are read, the response is an error.
 
 Source: Kafka's KafkaRaftClient.handleRequest.
 """
@@ -14,21 +17,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.raft.protocol.events import RequestCancelled, RequestReceived
 from wirebroker.coordinator.raft.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
     FetchSnapshotResponse,
     LogFetchResponse,
     RequestFailure,
 )
 from wirebroker.quorum.log.metadata_store import read_batches
+from wirebroker.quorum.raft.request_bodies import request_of
 from wirebroker.quorum.raft.response_bodies import response_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.primitives import Buffer
-    from wirebroker.coordinator.raft.protocol.messages import KnownLeader, RaftResponse
+    from wirebroker.coordinator.raft.protocol.messages import (
+        DescribedReplica,
+        KnownLeader,
+        RaftResponse,
+    )
     from wirebroker.quorum.raft.raft_log import RaftLog
+    from wirebroker.quorum.raft.raft_steps import RaftSteps
     from wirebroker.storage.files import FileSlice
 
 LOGGER = logging.getLogger(__name__)
@@ -50,30 +63,63 @@ class OwnQuestion(NamedTuple):
 
 
 class RaftReplies:
-    """The waiting requests; `leader` returns the known leader, for errors."""
+    """The waiting requests of a replica."""
 
-    __slots__ = ("_leader", "_log", "_waiting")
+    __slots__ = ("_clock", "_is_ended", "_leader", "_log", "_steps", "_waiting")
 
-    def __init__(self, log: RaftLog, leader: Callable[[], KnownLeader]) -> None:
+    def __init__(
+        self, steps: RaftSteps, log: RaftLog, clock: Clock, *, leader: Callable[[], KnownLeader]
+    ) -> None:
+        """Store the parts; `leader` returns the known leader, for errors."""
+        self._steps = steps
         self._log = log
+        self._clock = clock
         self._leader = leader
         self._waiting: set[Reply | OwnQuestion] = set()
+        self._is_ended = False
 
-    def expect(self, key: ApiKey, version: int, listener: str) -> Reply:
-        """Note a request; return its token."""
-        reply = Reply(key, version, listener, asyncio.get_running_loop().create_future())
+    async def respond(
+        self, key: ApiKey, version: int, body: Any, *, listener: str
+    ) -> dict[str, Any]:
+        """Return the response to a request of another node; see RaftNode.respond."""
+        try:
+            request = request_of(key, version, body)
+        except KafkaError as error:
+            return response_body(key, version, RequestFailure(error.code), listener=listener)
+        if self._is_ended:
+            failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+            return response_body(key, version, failure, listener=listener)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        reply = Reply(key, version, listener, future)
         self._waiting.add(reply)
-        return reply
+        self._steps.handle(RequestReceived(reply, request))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._steps.handle(RequestCancelled(reply))
+            raise
+        finally:
+            self._waiting.discard(reply)
 
-    def expect_own(self) -> OwnQuestion:
-        """Record a request of this node itself; return its token."""
+    async def describe(self) -> DescribeQuorumResponse:
+        """Return the quorum's progress for this node itself; see RaftNode.describe."""
+        if self._is_ended:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         question = OwnQuestion(asyncio.get_running_loop().create_future())
         self._waiting.add(question)
-        return question
-
-    def forget(self, reply: Reply | OwnQuestion) -> None:
-        """Remove a request that has its response, or whose connection is closed."""
-        self._waiting.discard(reply)
+        self._steps.handle(RequestReceived(question, DescribeQuorumRequest()))
+        try:
+            response = await question.future
+        finally:
+            self._waiting.discard(question)
+        if response.error is not ErrorCode.NONE:
+            raise KafkaError(response.error)
+        assert isinstance(response, DescribeQuorumResponse), response
+        since_1970_ms = self._clock.now_ms() - self._steps.now_ms()
+        return response._replace(
+            voters=tuple(_at(voter, since_1970_ms) for voter in response.voters),
+            observers=tuple(_at(observer, since_1970_ms) for observer in response.observers),
+        )
 
     def give(self, token: object, response: RaftResponse) -> Coroutine[Any, Any, None] | None:
         """Give a response to its request; return the work if something must be read for it."""
@@ -82,7 +128,7 @@ class RaftReplies:
             return None
         assert isinstance(token, Reply), token
         if isinstance(response, LogFetchResponse) and response.records is not None:
-            # Found now: a later change of the log would give another leader's bytes.
+            # Sliced now: after a later change of the log it would contain another leader's bytes.
             piece = self._log.slice(response.records)
             return self._give_records(token, response, piece, self._log.generation)
         if isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:
@@ -91,7 +137,8 @@ class RaftReplies:
         return None
 
     def end(self) -> None:
-        """Refuse all waiting requests, because the replica has ended."""
+        """Refuse all waiting and later requests, because the replica has ended."""
+        self._is_ended = True
         for reply in self._waiting:
             if isinstance(reply, OwnQuestion):
                 _resolve_own(reply, RequestFailure(ErrorCode.NOT_LEADER_OR_FOLLOWER))
@@ -136,3 +183,15 @@ def _resolve(reply: Reply, response: RaftResponse, data: Buffer = b"") -> None:
 def _resolve_own(question: OwnQuestion, response: RaftResponse) -> None:
     if not question.future.done():
         question.future.set_result(response)
+
+
+def _at(replica: DescribedReplica, since_1970_ms: int) -> DescribedReplica:
+    """Return a replica with times since 1970 instead of the machine's."""
+
+    def at(time_ms: int) -> int:
+        return time_ms + since_1970_ms if time_ms >= 0 else time_ms
+
+    return replica._replace(
+        last_fetch_ms=at(replica.last_fetch_ms),
+        last_caught_up_ms=at(replica.last_caught_up_ms),
+    )

@@ -179,7 +179,7 @@ class RaftSteps:
             yield
         except OSError as error:
             self._on_failure(error)
-        except Exception as error:
+        except Exception as error:  # a bug: files and machine may differ
             LOGGER.exception("the replica of the metadata log failed")
             self._on_failure(OSError(errno.EIO, f"unexpected error: {error}"))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.client.records.producing import TopicWriter
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.testing.clients.topic_record import TopicRecord
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ class BrokerDelivery:
 
     @checked
     def settle(self) -> None:
-        """Read everything that was produced, and deliver what is due, before returning.
+        """Read all produced records and deliver due entries before returning.
 
         >>> broker.create_topic("orders")
         >>> broker.delivery.start()

@@ -79,7 +79,7 @@ class KitService:
         self._machine.release((), list(self._machine.partitions))
 
     async def work(self, client: KafkaClient, now_ms: int) -> None:
-        """Read new records and deliver what is due, until there is nothing to do.
+        """Read new records and deliver due entries, until there is nothing to do.
 
         Raises:
             ClientError: A request failed.

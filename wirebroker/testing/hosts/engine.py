@@ -99,7 +99,7 @@ class Container:
             self._container.with_network(network).with_network_aliases(alias)
         try:
             self._container.start()
-        except Exception as error:
+        except Exception as error:  # see why_no_engine
             self.remove()
             raise StartError(f"the engine cannot start {self._image}", str(error)) from error
 

@@ -16,7 +16,7 @@ from wirebroker.codecs.records.batch import (
     write_crc,
 )
 from wirebroker.codecs.records.checksum import crc32c
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.codecs.records.record import Record
 

@@ -18,7 +18,8 @@ import zstandard
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import uvarint
-from wirebroker.codecs.records.compression import Codec, compress, decompress, packer
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, decompress, packer
 
 PACKING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 LIMIT = 10_000_000

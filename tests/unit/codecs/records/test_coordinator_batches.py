@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
 from wirebroker.codecs.records.record import Record
 

@@ -11,7 +11,7 @@ from tests.support.records.batches import batch
 from tests.transcripts.raw_records import batch_of, record
 from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records.batch import BatchHeader, read_batch_header, write_crc
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES
 from wirebroker.codecs.records.whole_records import walks_plainly
 

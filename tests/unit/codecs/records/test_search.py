@@ -8,7 +8,8 @@ import pytest
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch, read_batch_header
-from wirebroker.codecs.records.compression import Codec, compress, unpack
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.codecs.records.record import Record
 from wirebroker.codecs.records.search import RecordSearch

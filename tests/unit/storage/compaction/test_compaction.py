@@ -16,7 +16,7 @@ from tests.support.storage.time_search import offset_for_timestamp
 from tests.unit.storage.log_kit import NOW, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID, build_batch, read_batch_header
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import DELETE_HORIZON_FLAG
 from wirebroker.storage.compaction.compaction import group_segments
 from wirebroker.storage.compaction.map import OffsetMap

@@ -7,7 +7,8 @@ import sys
 
 _GROWTH_KIB = """
 from concurrent.futures import ThreadPoolExecutor
-from wirebroker.codecs.records.compression import Codec, compress, decompress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, decompress
 from wirebroker.base.malloc_tuning import give_back_large_blocks
 
 def resident_kib():
@@ -33,7 +34,8 @@ def test_process_shrinks_again_after_large_batches_were_decompressed():
 
 _FAULTS = """
 import os, resource
-from wirebroker.codecs.records.compression import Codec, compress, unpack
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress, unpack
 from wirebroker.base.malloc_tuning import give_back_large_blocks
 
 def faults():

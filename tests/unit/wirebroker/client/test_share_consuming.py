@@ -16,7 +16,7 @@ from wirebroker.client.groups.share_session import AcknowledgeType
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 
 TOPIC_ID = b"t" * 16

@@ -8,7 +8,7 @@ from tests.unit.wirebroker.coordination.group_server_kit import ListPartition, t
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 from wirebroker.engine.engine import Engine

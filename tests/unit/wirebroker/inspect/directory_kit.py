@@ -21,7 +21,7 @@ from wirebroker.codecs.coordinator_records import (
     offset_commit_record,
 )
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordinator.controller.requests.request import Requester
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import prepare_end_marker

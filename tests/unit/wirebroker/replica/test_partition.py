@@ -20,7 +20,7 @@ from tests.unit.wirebroker.replica.partition_kit import (
 )
 from wirebroker.base.clock import Slices, SystemClock, next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.walk import IS_QUICK
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.replica.partition import Partition

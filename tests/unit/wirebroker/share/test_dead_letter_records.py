@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.support.records.batches import batch, records_in
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordinator.share_partitions.record_state import InFlightState, RecordState
 from wirebroker.coordinator.share_partitions.state_change import DeadRecords
 from wirebroker.share.dead_letter_records import (

@@ -187,7 +187,7 @@ def test_moving_the_clock_affects_all_nodes_also_later_ones(cluster):
     cluster.clock.advance(hours=2)
 
     def is_gone():
-        # A new leader learns only later what is committed, and only committed records expire. So
+        # A new leader learns the high watermark only later, and only committed records expire. So
         # the clock advances until they do.
         cluster.clock.advance(seconds=1)
         return values(cluster) == []

@@ -9,6 +9,7 @@ import click
 
 from wirebroker.cli.kafka.groups.chosen_partitions import check_existing, existing_partitions
 from wirebroker.cli.kafka.groups.consumer_descriptions import members_of, offsets_of, state_of
+from wirebroker.cli.kafka.groups.group_flags import detail_flags, group_flag, state_flag, topic_flag
 from wirebroker.cli.kafka.groups.group_selection import chosen_states, group_failures, groups_of
 from wirebroker.cli.kafka.groups.offset_deletion import topic_offsets_deleted
 from wirebroker.cli.kafka.groups.offset_resets import Reset
@@ -24,7 +25,6 @@ from wirebroker.cli.kafka.plumbing.script import (
     script_flags,
 )
 from wirebroker.cli.kafka.plumbing.tables import aligned, width_of
-from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import (
     commit,
@@ -77,28 +77,12 @@ class _GroupFlags(ScriptFlags, ResetFlags):
 @click.option(
     "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete committed offsets of a group."
 )
-@click.option(
-    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Group to use."
-)
+@group_flag
 @click.option("--all-groups", is_flag=True, help="Use all groups.")
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    type=TOPIC_NAME,
-    metavar="TOPIC[:N,...]",
-    help="Limit to these topics or partitions.",
-)
+@topic_flag
 @click.option("--all-topics", is_flag=True, help="Use all topics with committed offsets.")
-@click.option("--members", is_flag=True, help="With --describe: show the members.")
-@click.option("--offsets", is_flag=True, help="With --describe: show the offsets (the default).")
-@click.option(
-    "--state",
-    is_flag=False,
-    flag_value="",
-    metavar="[STATE,...]",
-    help="With --describe: show the state. With --list: show it, or only groups in these states.",
-)
+@detail_flags
+@state_flag
 @click.option(
     "--type",
     "kind",

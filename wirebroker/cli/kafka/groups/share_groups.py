@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from wirebroker.cli.kafka.groups.group_flags import detail_flags, group_flag, state_flag, topic_flag
 from wirebroker.cli.kafka.groups.group_selection import (
     chosen_states,
     group_failures,
@@ -33,7 +34,6 @@ from wirebroker.cli.kafka.plumbing.script import (
     run_script,
     script_flags,
 )
-from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import delete_group
 from wirebroker.client.groups.share_groups import SHARE, describe_share_group
@@ -76,28 +76,12 @@ class _ShareFlags(ScriptFlags, ResetFlags):
 @click.option(
     "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete offsets of a share group."
 )
-@click.option(
-    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Group to use."
-)
+@group_flag
 @click.option("--all-groups", is_flag=True, help="Use all share groups.")
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    type=TOPIC_NAME,
-    metavar="TOPIC[:N,...]",
-    help="Limit to these topics or partitions.",
-)
+@topic_flag
 @click.option("--all-topics", is_flag=True, help="Use all topics that the group has read.")
-@click.option("--members", is_flag=True, help="With --describe: show the members.")
-@click.option("--offsets", is_flag=True, help="With --describe: show the offsets (the default).")
-@click.option(
-    "--state",
-    is_flag=False,
-    flag_value="",
-    metavar="[STATE,...]",
-    help="With --describe: show the state. With --list: show it, or only groups in these states.",
-)
+@detail_flags
+@state_flag
 @click.option("--verbose", is_flag=True, help="With --describe: show more columns.")
 @reset_flags(has_shifts=False)
 @click.option("--timeout", type=int, metavar="MS", help="Request timeout. [default: 30000]")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from wirebroker.cli.kafka.groups.group_flags import detail_flags, group_flag, state_flag
 from wirebroker.cli.kafka.groups.group_selection import chosen_states, group_table, groups_of
 from wirebroker.cli.kafka.groups.offset_deletion import offsets_deleted, topic_offsets_deleted
 from wirebroker.cli.kafka.groups.reset_flags import ResetFlags, reset_flags, scenario_of
@@ -21,7 +22,7 @@ from wirebroker.cli.kafka.plumbing.script import (
     run_script,
     script_flags,
 )
-from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.streams_groups import (
     AVAILABLE,
@@ -73,9 +74,7 @@ class _StreamsFlags(ScriptFlags, ResetFlags):
 @click.option(
     "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete committed offsets of a group."
 )
-@click.option(
-    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Group to use."
-)
+@group_flag
 @click.option("--all-groups", is_flag=True, help="Use all streams groups.")
 @click.option(
     "--input-topic",
@@ -88,16 +87,9 @@ class _StreamsFlags(ScriptFlags, ResetFlags):
 @click.option(
     "--all-input-topics", "all_topics", is_flag=True, help="Use all input topics of the group."
 )
-@click.option("--members", is_flag=True, help="With --describe: show the members.")
-@click.option("--offsets", is_flag=True, help="With --describe: show the offsets (the default).")
+@detail_flags
 @click.option("--topology", is_flag=True, help="With --describe: show the stored topology.")
-@click.option(
-    "--state",
-    is_flag=False,
-    flag_value="",
-    metavar="[STATE,...]",
-    help="With --describe: show the state. With --list: show it, or only groups in these states.",
-)
+@state_flag
 @click.option("--verbose", is_flag=True, help="With --describe: show more columns.")
 @reset_flags(has_shifts=True)
 @click.option(

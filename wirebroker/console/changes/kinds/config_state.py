@@ -16,7 +16,7 @@ HIDDEN: Final = "(hidden)"
 _NOT_SET: Final = "not set"
 # The source of a value that is set for all brokers.
 _ALL_BROKERS: Final = "all brokers"
-# Limits of what is kept; a negative value means no limit.
+# Retention limits; a negative value means no limit.
 _RETENTIONS: Final = {
     "retention.ms",
     "retention.bytes",

@@ -9,7 +9,7 @@ from wirebroker.client.records.json_lines import record_line
 from wirebroker.client.records.partitioning import Partitioner, partition_for
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import partitions_of
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.changes.change import (
     ChangeError,
     ChangeKind,

@@ -218,7 +218,7 @@ class ChangeRunner:
         except asyncio.CancelledError:
             run.result = "stopped"
             run.message = _stopped_text(run, f"it was stopped by {run.stopped_by or NOBODY}")
-        except Exception:
+        except Exception:  # the root of a task
             logger.exception("change %s of cluster %s failed", run.kind.name, run.cluster)
             run.result = "failed"
             run.message = "the console failed to make the change; see its log"

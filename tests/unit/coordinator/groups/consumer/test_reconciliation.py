@@ -97,7 +97,7 @@ CASES = {
         target(5, {U: [0]}, owned={T: [0]}),
         (UNREVOKED, (4, 4), {}, {T: {0}}),
     ),
-    "what it does not own is given up at once": (
+    "it gives up what it does not own immediately": (
         member(STABLE, 4, {T: [0, 1]}),
         target(5, {T: [0], U: [0]}, owned={T: [0]}),
         (STABLE, (5, 4), {T: {0}, U: {0}}, {}),

@@ -47,7 +47,7 @@ WORK: dict[str, Callable[[], Steps[Any]]] = {
         MemberAssignment(2, 1, 0, EPOCHS, {})
     ),
     "partitions are assigned": reconciled,
-    "partitions are given up": given_up,
+    "members give up partitions": given_up,
     "a response is made": lambda: assignment_in_steps(ConsumerMember("a", assigned=EPOCHS)),
 }
 

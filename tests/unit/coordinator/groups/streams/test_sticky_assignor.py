@@ -5,11 +5,8 @@ import pytest
 from tests.support.harness.step_lines import lines_of_steps
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.groups.streams.sticky_assignor import (
-    SubtopologyTasks,
-    TaskMember,
-    sticky,
-)
+from wirebroker.coordinator.groups.streams.sticky_assignor import sticky
+from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks, TaskMember
 
 TWO = [SubtopologyTasks("0", 3, False), SubtopologyTasks("1", 2, True)]
 

@@ -14,7 +14,7 @@ from wirebroker.codecs.records.batch import (
     read_batch_header,
     write_crc,
 )
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.validation.batch_shape import RefusedBatchError

@@ -16,7 +16,8 @@ from tests.transcripts.raw_records import batch_of, record
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import iterate_records
-from wirebroker.codecs.records.compression import Codec, compress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress
 from wirebroker.codecs.records.decompression_limits import MAX_DECOMPRESSED_BYTES
 from wirebroker.codecs.records.walk import IS_QUICK, MAX_REFUSED
 from wirebroker.config.rows.topic import TopicSettings
@@ -232,7 +233,8 @@ RECOMPRESSION = textwrap.dedent(
     import resource, sys
     from tests.support.records.batches import TIMESTAMP_MS
     from tests.transcripts.raw_records import record, batch_of
-    from wirebroker.codecs.records.compression import Codec, compress
+    from wirebroker.codecs.records.codec import Codec
+    from wirebroker.codecs.records.compression import compress
     from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.validation.batch_shape import RefusedBatchError
     from wirebroker.storage.log.validation.batch_validation import BatchValidator

@@ -17,7 +17,8 @@ from wirebroker.base.clock import finish
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.codecs.records.compression import Codec, compress
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.codecs.records.compression import compress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from wirebroker.api.data import list_offsets
 from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.replica import offset_search
 from wirebroker.storage.log.search_by_time import DetachedLog
 from wirebroker.storage.long_work import TakesLongError

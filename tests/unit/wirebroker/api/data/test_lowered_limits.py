@@ -11,7 +11,7 @@ from tests.support.protocol.requests import append, create_topic
 from tests.support.records.batches import TIMESTAMP_MS, batch
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from pathlib import Path

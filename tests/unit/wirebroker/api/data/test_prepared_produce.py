@@ -19,7 +19,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uvarint
 from wirebroker.codecs.records.batch import read_batch_header, write_crc
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.layout import HEADER_BYTES, OVERHEAD_BYTES
 from wirebroker.net.pending import HandlerFailedError
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES

@@ -28,7 +28,7 @@ from tests.support.tools.waiting import until
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 from wirebroker.replica.replica_role import FollowerRole
 from wirebroker.storage.files import DataFile

@@ -12,7 +12,7 @@ from tests.support.tools.waiting import until
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import DAY_MS, World, probe
 from tests.unit.wirebroker.replica.test_transitions import enter
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition

@@ -14,7 +14,7 @@ from wirebroker.client.groups.share_offsets import alter_share_offsets
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -14,7 +14,7 @@ from wirebroker.client.groups.groups import commit
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics, delete_topics
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.model import details
 from wirebroker.console.model.snapshot import ClusterStatus
 

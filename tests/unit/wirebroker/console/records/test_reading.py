@@ -16,7 +16,7 @@ from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.records.downloads import download
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.records.queries import ReadQuery, SearchQuery

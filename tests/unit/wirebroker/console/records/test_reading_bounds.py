@@ -8,7 +8,7 @@ from tests.support.brokers.collectors import collecting
 from tests.support.brokers.servers import ONE_NODE, running
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.topics import create_topics
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.records.downloads import download
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.records.partition_scan import kept_bytes

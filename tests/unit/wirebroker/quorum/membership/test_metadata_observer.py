@@ -120,7 +120,7 @@ async def test_restart_continues_at_the_log_end(folder, has_state):
         (folder / DIRECTORY_NAME / ELECTION_FILE).unlink()
     second = Observer(folder, Servers(leader))
     loaded = await second.start()
-    # Only the quorum knows what is committed.
+    # Only the quorum knows the high watermark.
     assert loaded.topics == {}
     assert second.parts.node.end_offset == 4
     assert sorted((await second.until(4)).topics) == ["a", "b"]

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
-    from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
+    from wirebroker.quorum.raft.raft_actions import QuorumLeadership
+    from wirebroker.quorum.raft.raft_node import RaftNode
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 LISTENER = "CONTROLLER"

@@ -259,7 +259,9 @@ async def test_an_unexpected_error_ends_the_replica(
     async with QuorumInMemory(tmp_path, 3) as quorum:
         first = await quorum.leader()
         assert first.node is not None
-        monkeypatch.setattr(first.node, "_on_leadership", raise_error, raising=True)
+        actions = first.node._actions
+        listener = actions._listener._replace(on_leadership=raise_error)
+        monkeypatch.setattr(actions, "_listener", listener)
         first.node.resign(first.leaderships[-1].epoch)
         await quorum.until(lambda: bool(first.failures))
         assert first.node.is_ended

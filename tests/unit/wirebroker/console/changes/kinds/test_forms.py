@@ -15,7 +15,7 @@ from tests.support.console.requests import Browser
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.model import details
 from wirebroker.console.pages import messages
 from wirebroker.console.records.queries import RecordPage
