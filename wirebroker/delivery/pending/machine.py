@@ -270,7 +270,7 @@ class DeliveryMachine:
             if plan.size >= _MOST_BYTES:
                 break
         for name, until_ms in postponed.items():
-            partition.store.set_due(name, until_ms)
+            partition.store.postpone(name, until_ms)
         if count:
             plan.pending_partitions[number] = partition.next_offset
         return count
@@ -306,8 +306,7 @@ class DeliveryMachine:
         plan.delivered += 1
         plan.retried += entry.attempt > 0
         if due_ms:  # zero: it was made due by a command
-            # It is later in the index if its topic could not be written.
-            plan.due_ms.append(min(due_ms, entry.due_ms))
+            plan.due_ms.append(due_ms)
         return OutputRecord(
             entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
         )

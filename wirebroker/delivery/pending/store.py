@@ -4,7 +4,8 @@ The pending topic is the truth; this index can be rebuilt from it. It holds the 
 `next_offset`, and is never ahead of committed transactions. After a power failure it may be older
 than its last commit, but not inconsistent: `synchronous` is NORMAL. A damaged index is rebuilt.
 
-    entries   name, due (ms since 1970), id, value (entry.py)
+    entries   name, due (ms since 1970), id, value (entry.py). If `own_due` is not null, it is the
+              due time, and `due` a later time: the entry is postponed until then.
     garbage   names of entries that ended, but are still in the topic. With an `entry`, the name
               must stay in the topic for as long as that entry waits.
     meta      next_offset, stamp_ms, topic
@@ -22,22 +23,33 @@ if TYPE_CHECKING:
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS entries
   (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, id TEXT,
-   value BLOB NOT NULL);
+   value BLOB NOT NULL, own_due INTEGER);
 CREATE INDEX IF NOT EXISTS entries_due ON entries (due, position);
 CREATE INDEX IF NOT EXISTS entries_id ON entries (id) WHERE id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS entries_own_due ON entries (own_due) WHERE own_due IS NOT NULL;
 CREATE TABLE IF NOT EXISTS garbage
   (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, entry TEXT);
 CREATE INDEX IF NOT EXISTS garbage_entry ON garbage (entry) WHERE entry IS NOT NULL;
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 # Changes with the schema; an index with another version is rebuilt.
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 # Pages in memory, in KiB: a part of the memory bound of docs/delivery.md.
 _CACHE_KIB: Final = 4_096
 
 
+# The due time of an entry, also if it is postponed.
+_OWN_DUE: Final = "coalesce(own_due, due)"
+
+
 class StoredEntry(NamedTuple):
-    """A row of the index."""
+    """A row of the index.
+
+    Attributes:
+        name: The entry's name.
+        due_ms: When it is due, also if it is postponed; 0 if a command made it due.
+        value: See entry.py.
+    """
 
     name: str
     due_ms: int
@@ -106,9 +118,16 @@ class PendingStore:
     def set_due(self, name: str, due_ms: int) -> bool:
         """Change when an entry is due; return whether it is pending."""
         changed = self._database.execute(
-            "UPDATE entries SET due = ? WHERE name = ?", (due_ms, name)
+            "UPDATE entries SET due = ?, own_due = NULL WHERE name = ?", (due_ms, name)
         )
         return changed.rowcount > 0
+
+    def postpone(self, name: str, until_ms: int) -> None:
+        """Hold back a due entry until a later time; its due time stays the same."""
+        self._database.execute(
+            f"UPDATE entries SET own_due = {_OWN_DUE}, due = ? WHERE name = ?",  # noqa: S608 - constant
+            (until_ms, name),
+        )
 
     def has(self, name: str) -> bool:
         """Return whether an entry is pending."""
@@ -118,7 +137,8 @@ class PendingStore:
     def entry(self, name: str) -> StoredEntry | None:
         """Return a pending entry; None if it is not pending."""
         row = self._database.execute(
-            "SELECT name, due, value FROM entries WHERE name = ?", (name,)
+            f"SELECT name, {_OWN_DUE}, value FROM entries WHERE name = ?",  # noqa: S608 - constant
+            (name,),
         ).fetchone()
         return None if row is None else StoredEntry(*row)
 
@@ -153,9 +173,13 @@ class PendingStore:
         return [name for (name,) in rows]
 
     def due(self, now_ms: int, most: int) -> Iterator[StoredEntry]:
-        """Yield the entries that are due, the earliest first; they are read one by one."""
+        """Yield the entries that can be delivered by a time, the earliest first, one by one.
+
+        Postponed entries follow when their pause has ended.
+        """
         rows = self._database.execute(
-            "SELECT name, due, value FROM entries WHERE due <= ? ORDER BY due, position LIMIT ?",
+            f"SELECT name, {_OWN_DUE}, value FROM entries WHERE due <= ?"  # noqa: S608 - constant
+            " ORDER BY due, position LIMIT ?",
             (now_ms, most),
         )
         try:
@@ -165,18 +189,21 @@ class PendingStore:
             rows.close()
 
     def next_due_ms(self) -> int | None:
-        """Return when the next entry is due, or None if none waits."""
+        """Return when the next entry is due, or its pause ends; None if none waits."""
         earliest: int | None = self._database.execute("SELECT min(due) FROM entries").fetchone()[0]
         return earliest
 
     def due_counts(self, limits_ms: list[int]) -> list[int]:
-        """Return how many entries are due by each time."""
-        return [
-            self._database.execute(
-                "SELECT count(*) FROM entries WHERE due <= ?", (limit_ms,)
-            ).fetchone()[0]
-            for limit_ms in limits_ms
-        ]
+        """Return how many entries are due by each time, postponed ones included."""
+        return [self._due_count(limit_ms) for limit_ms in limits_ms]
+
+    def _due_count(self, limit_ms: int) -> int:
+        run = self._database.execute
+        (by_index,) = run("SELECT count(*) FROM entries WHERE due <= ?", (limit_ms,)).fetchone()
+        (postponed,) = run(
+            "SELECT count(*) FROM entries WHERE own_due <= ? AND due > ?", (limit_ms, limit_ms)
+        ).fetchone()
+        return int(by_index + postponed)
 
     def commit(self, next_offset: int, stamp_ms: int, topic_id: str) -> None:
         """Make the changes durable; the index is complete up to an offset at a time."""
