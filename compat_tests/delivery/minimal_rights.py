@@ -45,8 +45,10 @@ def binding(operation: str, kind: str, name: str, user: str = "alice") -> AclBin
 
 def prepare(admin: AdminClient, user: str = "alice", *, replicas: int = 1) -> None:
     """Create the topics, and grant the rights."""
-    topics = [NewTopic(name, 1, replicas) for name in TOPICS]
-    topics[TOPICS.index(PENDING)].config["cleanup.policy"] = "compact"
+    compacted = {"cleanup.policy": "compact"}
+    topics = [
+        NewTopic(name, 1, replicas, config=compacted if name == PENDING else {}) for name in TOPICS
+    ]
     for made in admin.create_topics(topics).values():
         made.result(60)
     for granted in admin.create_acls([binding(*right, user) for right in NEEDED]).values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,7 +34,7 @@ YEAR_9999 = "9999-12-31T23:59:59Z"
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_a_bad_header_makes_a_dead_letter_with_the_reason(
-    service: Service, headers: dict[str, object], reason: str
+    service: Service, headers: dict[str, Any], reason: str
 ) -> None:
     service.send(b"bad", **{"deliver_to": service.orders} | headers)
     service.send(b"good", deliver_to=service.orders)

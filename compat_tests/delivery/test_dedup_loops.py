@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer
 from wirebroker.dedup import Deduplicator, SqliteStore, message_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from tests.support.brokers.brokers import Broker
@@ -30,13 +30,13 @@ def send(bootstrap: str, topic: str) -> int:
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     numbers = sorted([*range(MESSAGES), *REPEATED])
     for number in numbers:
-        headers = [message_id(f"m{number}")]
+        headers: Any = [message_id(f"m{number}")]
         producer.produce(topic, b"%d" % number, partition=0, headers=headers)
     assert producer.flush(_PATIENCE_S) == 0
     return len(numbers)
 
 
-async def records(client: str, bootstrap: str, topic: str) -> AsyncIterator[Any]:
+async def records(client: str, bootstrap: str, topic: str) -> AsyncGenerator[Any]:
     """Yield the records of a topic, without an end; offsets are not committed."""
     if client == "confluent-kafka":
         settings = {"bootstrap.servers": bootstrap, "group.id": topic, "log_level": 0}
