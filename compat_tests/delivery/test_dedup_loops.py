@@ -39,8 +39,14 @@ def send(bootstrap: str, topic: str) -> int:
 async def records(client: str, bootstrap: str, topic: str) -> AsyncGenerator[Any]:
     """Yield the records of a topic, without an end; offsets are not committed."""
     if client == "confluent-kafka":
-        settings = {"bootstrap.servers": bootstrap, "group.id": topic, "log_level": 0}
-        with closing(Consumer(settings | {"auto.offset.reset": "earliest"})) as confluent:
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+        with closing(Consumer(settings)) as confluent:
             confluent.subscribe([topic])
             while True:
                 message = confluent.poll(_PATIENCE_S)

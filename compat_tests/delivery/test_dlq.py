@@ -140,7 +140,8 @@ def reject_all(bootstrap: str, topic: str, group: str, count: int) -> None:
 
 
 def test_letters_of_a_share_group_are_shown_and_redriven(broker: Broker, topic: str) -> None:
-    letters_topic, target = f"{topic}.dead-letters", f"{topic}-again"
+    # The prefix is the default of errors.deadletterqueue.topic.name.prefix.
+    letters_topic, target = f"dlq.{topic}", f"{topic}-again"
     enabled = {"errors.deadletterqueue.group.enable": "true"}
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     made = [NewTopic(topic, 1, 1), NewTopic(letters_topic, 1, 1, config=enabled)]
@@ -162,6 +163,8 @@ def test_letters_of_a_share_group_are_shown_and_redriven(broker: Broker, topic: 
     eventually(
         lambda: len(committed_records(broker.bootstrap, letters_topic)) == RECORDS, timeout_s=90
     )
+    listed = json.loads(run_verb(broker.bootstrap, "dlq", "list", "--output", "json"))
+    assert {"topic": letters_topic, "partitions": 1, "records": RECORDS} in listed
     words = (letters_topic, "--output", "json")
     shown = json.loads(run_verb(broker.bootstrap, "dlq", "show", *words))
     assert {(row["source"], row["group"]) for row in shown} == {(f"{topic}-0", group)}
