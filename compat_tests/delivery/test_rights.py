@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBindingFilter, AdminClient, NewTopic
 
+from compat_tests.delivery.minimal_rights import (
+    GROUP,
+    LETTERS,
+    NEEDED,
+    PENDING,
+    binding,
+    prepare,
+    write_client_config,
+)
 from compat_tests.security.listeners import guarded_broker
 from compat_tests.security.secured import PASSWORD
 from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
 from tests.support.tools.ports import HOST
 from tests.support.tools.waiting import eventually
 from wirebroker.base.clock import SystemClock
+from wirebroker.base.dead_letter_headers import read_dead_letter_headers
 from wirebroker.delivery.model.rules import DeliveryRules
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.rights import check_rights, refused_right
@@ -37,30 +38,7 @@ if TYPE_CHECKING:
 
     from compat_tests.security.listeners import Guarded
 
-GROUP = "wirebroker-delivery"
-PENDING = f"__{GROUP}"
-LETTERS = ("deliver.dead-letters", "retry.dead-letters")
-TOPICS = ("deliver", "retry", *LETTERS, PENDING, "orders")
-# Operation, kind of resource, name; docs/delivery.md lists them.
-NEEDED = (
-    ("read", "group", GROUP),
-    *(("read", "topic", topic) for topic in ("deliver", "retry", PENDING)),
-    *(("write", "topic", topic) for topic in (PENDING, "orders", *LETTERS)),
-    ("write", "transactional-id", f"{GROUP}-"),
-)
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-_KINDS = {
-    "group": ResourceType.GROUP,
-    "topic": ResourceType.TOPIC,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-}
-
-
-def binding(operation: str, kind: str, name: str) -> AclBinding:
-    is_prefix = kind == "transactional-id"
-    pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
-    allowed = AclOperation[operation.upper()], AclPermissionType.ALLOW
-    return AclBinding(_KINDS[kind], name, pattern, "User:alice", "*", *allowed)
 
 
 class Cluster:
@@ -71,16 +49,10 @@ class Cluster:
         self.secured = f"{HOST}:{broker.ports['LOGIN']}"
         self.authority = folder / "authority.pem"
         self.client_config = folder / "client.properties"
-        self.client_config.write_text(
-            "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
-            f'sasl.jaas.config={_SCRAM} required username="alice" password="{PASSWORD}";\n'
-            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority}\n"
-        )
+        login = f'{_SCRAM} required username="alice" password="{PASSWORD}";'
+        write_client_config(self.client_config, self.authority, login, "SCRAM-SHA-512")
         self.admin = AdminClient({"bootstrap.servers": self.open, "log_level": 0})
-        for made in self.admin.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
-            made.result(60)
-        for right in NEEDED:
-            self.grant(right)
+        prepare(self.admin)
 
     @property
     def kafka(self) -> dict[str, str]:
@@ -170,6 +142,47 @@ def test_a_start_without_a_right_is_refused_with_the_command_that_grants_it(
         process.kill()
         cluster.grant(right)
         eventually(lambda: missing(cluster, tmp_path) == "")
+
+
+@pytest.mark.parametrize("right", [(), ("describe",)], ids=["no right", "describe"])
+def test_a_record_for_a_topic_without_the_right_becomes_a_dead_letter_that_names_it(
+    cluster: Cluster, tmp_path: Path, right: tuple[str, ...]
+) -> None:
+    target = f"secret-{len(right)}"
+    cluster.admin.create_topics([NewTopic(target, 1, 1)])[target].result(60)
+    for operation in right:
+        cluster.grant((operation, "topic", target))
+    before = len(committed_records(cluster.open, LETTERS[0]))
+    with service(cluster, tmp_path, targets="orders,secret-*") as process:
+        process.wait_until_ready()
+        producer = Producer({"bootstrap.servers": cluster.open, "log_level": 0})
+        producer.produce("deliver", b"v", headers={"deliver-to": target})
+        assert producer.flush(60) == 0
+        eventually(
+            lambda: len(committed_records(cluster.open, LETTERS[0])) == before + 1,
+            timeout_s=90,
+            poll_s=0.5,
+        )
+    letter = committed_records(cluster.open, LETTERS[0])[before]
+    message = read_dead_letter_headers(letter.headers())["message"]
+    assert "no right to write to" in message
+    assert target in message
+
+
+def test_a_right_that_is_revoked_stops_a_running_service_with_the_command_that_grants_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    right = ("read", "topic", "deliver")
+    with service(cluster, tmp_path, targets="orders") as process:
+        process.wait_until_ready()
+        cluster.revoke(right)
+        try:
+            assert process.wait() == 1
+        finally:
+            cluster.grant(right)
+        command = "--allow User:alice --operation read --topic deliver"
+        assert command in process.text()
+    eventually(lambda: missing(cluster, tmp_path) == "")
 
 
 def test_a_start_without_targets_is_refused(cluster: Cluster, tmp_path: Path) -> None:

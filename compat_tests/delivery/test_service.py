@@ -2,88 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
-from tests.support.tools.ports import free_port
+from compat_tests.delivery.running_service import PATIENCE_S, told
+from tests.support.delivery.delivery_process import DeliveryProcess
 from tests.support.tools.waiting import eventually
-from wirebroker.base.dead_letter_headers import read_dead_letter_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from tests.support.brokers.brokers import Broker
-
-_PATIENCE_S = 90.0
-
-
-class Service:
-    """One instance with its own topics, and a producer."""
-
-    def __init__(self, broker: Broker, folder: Path, topic: str) -> None:
-        self.bootstrap = broker.bootstrap
-        self.orders = f"orders-{topic}"
-        self.deliver = f"deliver-{topic}"
-        self.retry = f"retry-{topic}"
-        self.group = f"delivery-{topic}"
-        self.metrics_port = free_port()
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        self.create(self.orders)
-        settings: dict[str, object] = {
-            "wirebroker.delivery.topics": self.deliver,
-            "wirebroker.delivery.retry.topics": self.retry,
-            "wirebroker.delivery.targets": "orders-*",
-            "wirebroker.delivery.group": self.group,
-            "wirebroker.delivery.metrics.port": self.metrics_port,
-        }
-        self.process = DeliveryProcess(self.bootstrap, folder / "instance", settings)
-        self._producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
-
-    def create(self, name: str, **config: str) -> None:
-        new = NewTopic(name, num_partitions=2, replication_factor=1, config=config)
-        self.admin.create_topics([new])[name].result(60)
-
-    def send(self, value: bytes | None, topic: str = "", **headers: object) -> None:
-        texts: Any = {name.replace("_", "-"): str(text) for name, text in headers.items()}
-        self._producer.produce(topic or self.deliver, value, b"k", headers=texts)
-        assert self._producer.flush(60) == 0
-
-    def wait_for(self, topic: str, count: int) -> list[Any]:
-        found: list[Any] = []
-
-        def has_all() -> bool:
-            found[:] = committed_records(self.bootstrap, topic)
-            return len(found) >= count
-
-        eventually(has_all, timeout_s=_PATIENCE_S, poll_s=0.3)
-        return found
-
-    def verb(self, *words: str) -> Any:
-        command = [sys.executable, "-m", "wirebroker", "delivery", *words, "--group", self.group]
-        command += ["--output", "json", "--bootstrap", self.bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        return json.loads(done.stdout)
-
-
-@pytest.fixture
-def service(broker: Broker, tmp_path: Path, topic: str) -> Iterator[Service]:
-    made = Service(broker, tmp_path, topic)
-    with made.process:
-        made.process.wait_until_ready()
-        yield made
-
-
-def told(message: Any) -> Mapping[str, str]:
-    return read_dead_letter_headers(message.headers())
+    from compat_tests.delivery.running_service import Service
 
 
 def test_records_arrive_unchanged_and_not_early(service: Service) -> None:
@@ -103,13 +29,13 @@ def test_ids_replace_and_cancel_and_commands_change_pending_records(service: Ser
     for value, name in ((b"old", "a"), (b"new", "a"), (b"b", "b"), (b"c", "c"), (b"d", "d")):
         service.send(value, deliver_to=service.orders, deliver_after="1h", deliver_id=name)
     service.send(None, deliver_id="b")
-    eventually(lambda: service.verb("pending")["pending"] == 3, timeout_s=_PATIENCE_S, poll_s=0.5)
+    eventually(lambda: service.verb("pending")["pending"] == 3, timeout_s=PATIENCE_S, poll_s=0.5)
     service.verb("cancel", "--id", "c", "--yes")
     rows = service.verb("pending")["records"]
     (entry,) = [row["entry"] for row in rows if row["delivery_id"] == "a"]
     service.verb("deliver-now", "--entry", entry, "--yes")
     assert [message.value() for message in service.wait_for(service.orders, 1)] == [b"new"]
-    eventually(lambda: service.verb("pending")["pending"] == 1, timeout_s=_PATIENCE_S, poll_s=0.5)
+    eventually(lambda: service.verb("pending")["pending"] == 1, timeout_s=PATIENCE_S, poll_s=0.5)
 
 
 def test_records_that_cannot_be_delivered_do_not_stop_others(service: Service) -> None:
@@ -146,15 +72,9 @@ def test_a_retried_record_returns_and_then_becomes_a_dead_letter(service: Servic
 def test_metrics_count_deliveries_and_lateness(service: Service) -> None:
     service.send(b"now", deliver_to=service.orders)
     service.wait_for(service.orders, 1)
-
-    def page() -> str:
-        address = f"http://127.0.0.1:{service.metrics_port}/metrics"
-        with urllib.request.urlopen(address, timeout=10) as response:
-            return response.read().decode()
-
-    eventually(lambda: "wirebroker_delivery_delivered_total 1" in page())
-    assert "wirebroker_delivery_lateness_seconds_count 1" in page()
-    assert 'wirebroker_delivery_pending{within_seconds="+Inf"}' in page()
+    eventually(lambda: "wirebroker_delivery_delivered_total 1" in service.metrics())
+    assert "wirebroker_delivery_lateness_seconds_count 1" in service.metrics()
+    assert 'wirebroker_delivery_pending{within_seconds="+Inf"}' in service.metrics()
 
 
 def test_a_second_instance_with_the_same_directory_is_refused(service: Service) -> None:

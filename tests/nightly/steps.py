@@ -174,10 +174,11 @@ STEPS = (
         "delivery-kills",
         pytest_of(
             "compat_tests/delivery/test_kills.py",
+            "compat_tests/delivery/test_secured_nodes.py",
             *("--nightly", "--kills", "20", "--seed", "random"),
         ),
         11,
-        "the delivery service, 20 runs on one node and 2 on three: all processes are killed",
+        "the delivery service: all processes killed on one node (20 runs) and three (2); SASL_SSL",
         nights=6,
     ),
     Step(

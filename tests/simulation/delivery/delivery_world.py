@@ -22,7 +22,7 @@ RULES = DeliveryRules(
     deliver_topics=("deliver",),
     retry_topics=("retry",),
     pending_topic=PENDING,
-    targets=("orders",),
+    targets=("orders", "invoices"),
     max_delay_ms=10**9,
     max_attempts=10,
 )
@@ -31,6 +31,7 @@ TOPICS = {
     "retry": 1,
     PENDING: 2,
     "orders": 1,
+    "invoices": 1,
     "deliver.dead-letters": 1,
     "orders.dead-letters": 1,
 }
@@ -120,7 +121,8 @@ class DeliveryWorld:
             return
         after = self.random.choice((0, 100, 2_000, 10_000))
         identity = self.random.choice((None, None, "x", "y", "z"))
-        headers = [("deliver-to", b"orders"), ("deliver-after", b"%d" % after)]
+        target = self.random.choice((b"orders", b"orders", b"invoices"))
+        headers = [("deliver-to", target), ("deliver-after", b"%d" % after)]
         if identity is not None:
             headers.append(("deliver-id", identity.encode()))
             if self.random.random() < 0.2:
@@ -174,7 +176,11 @@ class DeliveryWorld:
 
     def check(self) -> None:
         assert self.is_at_rest(), "entries are left in the pending topic"
-        delivered = self.cluster.partitions["orders", 0].committed(0)
+        delivered = [
+            record
+            for target in RULES.targets or ()
+            for record in self.cluster.partitions[target, 0].committed(0)
+        ]
         letters = [
             record
             for (topic, _), log in self.cluster.partitions.items()

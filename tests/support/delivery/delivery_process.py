@@ -102,9 +102,16 @@ class DeliveryProcess:
 
     def memory_mib(self) -> int:
         """Return the process's resident memory in MiB."""
+        return self._memory_mib("VmRSS")
+
+    def most_memory_mib(self) -> int:
+        """Return the most resident memory that the process had, in MiB."""
+        return self._memory_mib("VmHWM")
+
+    def _memory_mib(self, field: str) -> int:
         assert self._process is not None
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
-        (kib,) = [line.split()[1] for line in lines if line.startswith("VmRSS:")]
+        (kib,) = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
         return int(kib) // 1024
 
     def wait(self) -> int:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION: Final = 1
 _HEAD: Final = struct.Struct(">BBHIq")
 _SEPARATOR: Final = "\0"
+_SEPARATOR_BYTE: Final = b"\0"
 
 
 class EntryKind(enum.IntEnum):
@@ -92,6 +93,7 @@ class EntryHead(NamedTuple):
         kind: Its kind.
         due_ms: See PendingEntry; 0 for a command.
         delivery_id: See PendingEntry.
+        target: See PendingEntry, if it is readable; for a command, the name of the entry.
         fields_at: Where the fields begin.
         record_at: Where the record begins.
     """
@@ -99,6 +101,7 @@ class EntryHead(NamedTuple):
     kind: EntryKind
     due_ms: int
     delivery_id: str | None
+    target: str
     fields_at: int
     record_at: int
 
@@ -135,8 +138,10 @@ def read_head(name: str, value: bytes) -> EntryHead:
                 " update it"
             )
         fields_at = _HEAD.size + id_length
+        record_at = fields_at + length
         identity = value[_HEAD.size : fields_at].decode()
-        return EntryHead(EntryKind(kind), due_ms, identity or None, fields_at, fields_at + length)
+        target = value[fields_at:record_at].partition(_SEPARATOR_BYTE)[0].decode(errors="replace")
+        return EntryHead(EntryKind(kind), due_ms, identity or None, target, fields_at, record_at)
     except NewerFormatError:
         raise
     except (struct.error, ValueError) as error:

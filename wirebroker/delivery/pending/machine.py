@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.delivery.model.dead_letter import rejected, undeliverable, unreadable
@@ -62,6 +62,13 @@ class KnownTopics(Protocol):
 
 # Bounds the memory of a transaction, and its time on a slow network.
 _MOST_BYTES: Final = 16 << 20
+
+
+class _Share(NamedTuple):
+    """A queue's share of a transaction: the most entries, and the bytes where it ends."""
+
+    entries: int
+    plan_bytes: int
 
 
 class DeliveryMachine:
@@ -147,18 +154,44 @@ class DeliveryMachine:
             RefusedDeadLetterError: A record can be neither delivered nor made a dead letter.
         """
         plan = TransactionPlan()
+        free = [each for each in self._loaded() if each.number not in self._delivering]
         remaining = self._most_records
-        for partition in sorted(
-            (each for each in self._loaded() if each.number not in self._delivering),
-            key=lambda each: each.store.next_due_ms() or 0,
-        ):
-            if remaining <= 0 or plan.size >= _MOST_BYTES:
-                break
-            remaining -= self._plan_partition(partition, plan, now_ms, remaining)
+        ready = []
+        for partition in free:
+            # All garbage first: see PendingPartition.
+            planned = self._plan_garbage(partition, plan, remaining)
+            remaining -= planned
+            if remaining > 0:
+                ready.append(partition)
+        queues = self._due_queues(ready, now_ms, remaining)
+        while queues and remaining > 0 and plan.size < _MOST_BYTES:
+            share = _Share(
+                max(1, remaining // len(queues)),
+                plan.size + (_MOST_BYTES - plan.size) // len(queues),
+            )
+            partition, queue = queues.pop()
+            remaining -= self._plan_queue(partition, queue, plan, now_ms, share)
         if plan.is_empty:
             return None
         self._delivering |= plan.pending_partitions.keys()
         return plan
+
+    def _due_queues(
+        self, partitions: Collection[PendingPartition], now_ms: int, most: int
+    ) -> list[tuple[PendingPartition, int]]:
+        """Return at most so many queues of partitions with due entries, the earliest first.
+
+        They share a transaction, so that many entries for one topic do not delay those for others.
+        They are served from the end: what the later ones leave of their shares is for those with
+        the longest backlog.
+        """
+        due = [
+            (due_ms, partition.number, queue)
+            for partition in partitions
+            for due_ms, queue in partition.store.due_queues(now_ms)
+        ]
+        due.sort()
+        return [(self.partitions[number], queue) for _, number, queue in due[: max(most, 0)]]
 
     def _loaded(self) -> Iterator[PendingPartition]:
         return (partition for partition in self.partitions.values() if partition.is_ready)
@@ -206,7 +239,8 @@ class DeliveryMachine:
 
     def _routed(self, record: ReceivedRecord, plan: TransactionPlan, now_ms: int) -> OutputRecord:
         """Return the output for an input record: an entry or a dead letter."""
-        refused = self._refusals.reason(record.name)
+        name = record.name
+        refused = self._refusals.reason(name)
         try:
             if record.problem:
                 raise HeaderError(record.problem)  # noqa: TRY301
@@ -216,14 +250,14 @@ class DeliveryMachine:
         except HeaderError as error:
             return self._letter(rejected(record, str(error), self._rules), plan)
         if entry.delivery_id is not None:
-            self._expect(entry.delivery_id, record.name)
+            self._expect(entry.delivery_id, name)
         return OutputRecord(
             self._rules.pending_topic,
             self._pending_partition(entry, record),
-            record.name.encode(),
+            name.encode(),
             encode_entry(entry),
             (),
-            record.name,
+            name,
         )
 
     def _expect(self, delivery_id: str, name: str) -> None:
@@ -242,21 +276,27 @@ class DeliveryMachine:
     def _partition_of(self, delivery_id: str) -> int:
         return partition_for(delivery_id.encode(), self._pending_count)
 
-    def _plan_partition(
+    def _plan_garbage(self, partition: PendingPartition, plan: TransactionPlan, most: int) -> int:
+        """Plan the end of at most so many names; return their number."""
+        garbage = partition.store.garbage(most)
+        if garbage:
+            plan.ended += [EndedName(partition.number, name) for name in garbage]
+            plan.pending_partitions[partition.number] = partition.next_offset
+        return len(garbage)
+
+    def _plan_queue(
         self,
         partition: PendingPartition,
+        queue: int,
         plan: TransactionPlan,
         now_ms: int,
-        most: int,
+        share: _Share,
     ) -> int:
-        """Plan the due entries of a partition, at most `most` names; return their number."""
-        number = partition.number
-        garbage = partition.store.garbage(most)
-        plan.ended += [EndedName(number, name) for name in garbage]
-        count = len(garbage)
+        """Plan what is due in a queue of a partition; return the number of entries."""
+        number, store = partition.number, partition.store
+        count = 0
         postponed: dict[str, int] = {}
-        # All garbage first: see PendingPartition.
-        for row in partition.store.due(now_ms, most - count) if count < most else ():
+        for row in store.due_in_queue(queue, now_ms, share.entries):
             output = self._planned(row, partition, plan, now_ms)
             if isinstance(output, int):
                 postponed[row.name] = output
@@ -265,12 +305,12 @@ class DeliveryMachine:
                 continue
             plan.add(output)
             plan.ended.append(EndedName(number, row.name))
-            plan.ended += [EndedName(number, name) for name in partition.store.garbage_of(row.name)]
+            plan.ended += [EndedName(number, name) for name in store.garbage_of(row.name)]
             count += 1
-            if plan.size >= _MOST_BYTES:
+            if plan.size >= share.plan_bytes:
                 break
         for name, until_ms in postponed.items():
-            partition.store.set_due(name, until_ms)
+            store.postpone(name, until_ms)
         if count:
             plan.pending_partitions[number] = partition.next_offset
         return count
@@ -306,8 +346,7 @@ class DeliveryMachine:
         plan.delivered += 1
         plan.retried += entry.attempt > 0
         if due_ms:  # zero: it was made due by a command
-            # It is later in the index if its topic could not be written.
-            plan.due_ms.append(min(due_ms, entry.due_ms))
+            plan.due_ms.append(due_ms)
         return OutputRecord(
             entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
         )
@@ -324,7 +363,7 @@ class DeliveryMachine:
         needed = 1 if entry.partition is None else entry.partition + 1
         count = self._topics.partition_count(entry.target, at_least=needed)
         if not count:
-            return f"there is no topic {entry.target}"
+            return f"there is no topic {entry.target}, or the service has no right to write to it"
         if entry.partition is not None and entry.partition >= count:
             return (
                 f"topic {entry.target} has no partition {entry.partition}: it has {count},"

@@ -98,7 +98,7 @@ class PendingPartition:
                 self.expect_no_longer(head.delivery_id, name)
             if head.kind is EntryKind.RECORD:
                 self._cancel(head.delivery_id and self.store.name_of(head.delivery_id))
-                self.store.put(name, head.due_ms, head.delivery_id, value)
+                self.store.put(name, head.target, head.due_ms, head.delivery_id, value)
                 return
             command = decode_entry(name, value)
         except NewerFormatError:

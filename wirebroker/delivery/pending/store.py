@@ -4,7 +4,9 @@ The pending topic is the truth; this index can be rebuilt from it. It holds the 
 `next_offset`, and is never ahead of committed transactions. After a power failure it may be older
 than its last commit, but not inconsistent: `synchronous` is NORMAL. A damaged index is rebuilt.
 
-    entries   name, due (ms since 1970), id, value (entry.py)
+    entries   name, due (ms since 1970), id, value (entry.py). Entries for one topic are in one
+              queue. If `own_due` is not null, it is the due time, and `due` a later time: the entry
+              is postponed until then.
     garbage   names of entries that ended, but are still in the topic. With an `entry`, the name
               must stay in the topic for as long as that entry waits.
     meta      next_offset, stamp_ms, topic
@@ -12,8 +14,12 @@ than its last commit, but not inconsistent: `synchronous` is NORMAL. A damaged i
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,23 +27,37 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS entries
-  (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, id TEXT,
-   value BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS entries_due ON entries (due, position);
+  (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, queue INTEGER NOT NULL,
+   due INTEGER NOT NULL, id TEXT, value BLOB NOT NULL, own_due INTEGER);
+CREATE INDEX IF NOT EXISTS entries_due ON entries (queue, due);
 CREATE INDEX IF NOT EXISTS entries_id ON entries (id) WHERE id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS entries_own_due ON entries (own_due) WHERE own_due IS NOT NULL;
 CREATE TABLE IF NOT EXISTS garbage
   (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, entry TEXT);
 CREATE INDEX IF NOT EXISTS garbage_entry ON garbage (entry) WHERE entry IS NOT NULL;
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 # Changes with the schema; an index with another version is rebuilt.
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 # Pages in memory, in KiB: a part of the memory bound of docs/delivery.md.
-_CACHE_KIB: Final = 4_096
+_MOST_CACHE_KIB: Final = 4_096
+_LEAST_CACHE_KIB: Final = 64
+_CACHE_KIB_OF_ALL: Final = 32_768
+# A few topics are rarely in the same queue; each queue that is not empty is looked at in each turn.
+_QUEUES: Final = 64
+# The due time of an entry, also if it is postponed.
+_OWN_DUE: Final = "coalesce(own_due, due)"
+_BY_DUE_TIME: Final = attrgetter("due_ms")
 
 
 class StoredEntry(NamedTuple):
-    """A row of the index."""
+    """A row of the index.
+
+    Attributes:
+        name: The entry's name.
+        due_ms: When it is due, also if it is postponed; 0 if a command made it due.
+        value: See entry.py.
+    """
 
     name: str
     due_ms: int
@@ -48,31 +68,36 @@ class PendingStore:
     """The index of one partition; `commit` makes the changes since the last one durable.
 
     Attributes:
+        path: The file, or None if it is in memory.
         next_offset: The offset of the topic up to which the index is complete.
         stamp_ms: When it was last complete.
         topic_id: The id of the topic that it belongs to.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, open_count: int = 1) -> None:
         """Open an index, which is created if it is missing; None keeps it in memory.
+
+        `open_count` is the number of indexes that are open at a time: they share the memory.
 
         Raises:
             sqlite3.DatabaseError: The file is damaged, or has another version.
         """
+        self.path = path
         target = ":memory:" if path is None else str(path)
         # One thread at a time, which its owner sees to.
         self._database = sqlite3.connect(target, isolation_level=None, check_same_thread=False)
         try:
-            self._open()
+            self._open(open_count)
         except sqlite3.DatabaseError:
             self._database.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, open_count: int) -> None:
         run = self._database.execute
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")
-        run(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        cache_kib = min(max(_CACHE_KIB_OF_ALL // open_count, _LEAST_CACHE_KIB), _MOST_CACHE_KIB)
+        run(f"PRAGMA cache_size = -{cache_kib}")
         version = run("PRAGMA user_version").fetchone()[0]
         if version not in {0, _SCHEMA_VERSION}:
             raise sqlite3.DatabaseError(f"the index has version {version}")
@@ -82,16 +107,22 @@ class PendingStore:
         self.next_offset = int(meta.get("next_offset", 0))
         self.stamp_ms = int(meta.get("stamp_ms", 0))
         self.topic_id = meta.get("topic", "")
+        # Queues that may have entries.
+        self._queues = set(range(_QUEUES))
         # Most partitions have none; then statements about it are left out.
         self._has_garbage = bool(run("SELECT EXISTS (SELECT 1 FROM garbage)").fetchone()[0])
         run("BEGIN")
 
-    def put(self, name: str, due_ms: int, delivery_id: str | None, value: bytes) -> None:
-        """Add an entry."""
+    def put(
+        self, name: str, target: str, due_ms: int, delivery_id: str | None, value: bytes
+    ) -> None:
+        """Add an entry for a topic."""
+        queue = crc32(target.encode()) % _QUEUES
         self._database.execute(
-            "INSERT OR REPLACE INTO entries (name, due, id, value) VALUES (?, ?, ?, ?)",
-            (name, due_ms, delivery_id, value),
+            "INSERT OR REPLACE INTO entries (name, queue, due, id, value) VALUES (?, ?, ?, ?, ?)",
+            (name, queue, due_ms, delivery_id, value),
         )
+        self._queues.add(queue)
 
     def remove(self, name: str) -> bool:
         """Remove an entry and its garbage; return whether it was pending."""
@@ -106,9 +137,16 @@ class PendingStore:
     def set_due(self, name: str, due_ms: int) -> bool:
         """Change when an entry is due; return whether it is pending."""
         changed = self._database.execute(
-            "UPDATE entries SET due = ? WHERE name = ?", (due_ms, name)
+            "UPDATE entries SET due = ?, own_due = NULL WHERE name = ?", (due_ms, name)
         )
         return changed.rowcount > 0
+
+    def postpone(self, name: str, until_ms: int) -> None:
+        """Hold back a due entry until a later time; its due time stays the same."""
+        self._database.execute(
+            f"UPDATE entries SET own_due = {_OWN_DUE}, due = ? WHERE name = ?",  # noqa: S608 - constant
+            (until_ms, name),
+        )
 
     def has(self, name: str) -> bool:
         """Return whether an entry is pending."""
@@ -118,7 +156,8 @@ class PendingStore:
     def entry(self, name: str) -> StoredEntry | None:
         """Return a pending entry; None if it is not pending."""
         row = self._database.execute(
-            "SELECT name, due, value FROM entries WHERE name = ?", (name,)
+            f"SELECT name, {_OWN_DUE}, value FROM entries WHERE name = ?",  # noqa: S608 - constant
+            (name,),
         ).fetchone()
         return None if row is None else StoredEntry(*row)
 
@@ -153,10 +192,19 @@ class PendingStore:
         return [name for (name,) in rows]
 
     def due(self, now_ms: int, most: int) -> Iterator[StoredEntry]:
-        """Yield the entries that are due, the earliest first; they are read one by one."""
+        """Yield the entries of all queues that are due by a time, the earliest first."""
+        queues = [self.due_in_queue(queue, now_ms, most) for queue in sorted(self._queues)]
+        yield from islice(heapq.merge(*queues, key=_BY_DUE_TIME), most)
+
+    def due_in_queue(self, queue: int, now_ms: int, most: int) -> Iterator[StoredEntry]:
+        """Yield the entries of a queue that can be delivered by a time, the earliest first.
+
+        They are read one by one. Postponed entries follow when their pause has ended.
+        """
         rows = self._database.execute(
-            "SELECT name, due, value FROM entries WHERE due <= ? ORDER BY due, position LIMIT ?",
-            (now_ms, most),
+            f"SELECT name, {_OWN_DUE}, value FROM entries WHERE queue = ? AND due <= ?"  # noqa: S608 - constant
+            " ORDER BY due, position LIMIT ?",
+            (queue, now_ms, most),
         )
         try:
             for row in rows:
@@ -165,18 +213,26 @@ class PendingStore:
             rows.close()
 
     def next_due_ms(self) -> int | None:
-        """Return when the next entry is due, or None if none waits."""
-        earliest: int | None = self._database.execute("SELECT min(due) FROM entries").fetchone()[0]
-        return earliest
+        """Return when the next entry is due, or its pause ends; None if none waits."""
+        return min((due_ms for due_ms, _ in self._next_by_queue()), default=None)
+
+    def due_queues(self, now_ms: int) -> list[tuple[int, int]]:
+        """Return the queues with deliverable entries: earliest due time and number of each."""
+        return [(due_ms, queue) for due_ms, queue in self._next_by_queue() if due_ms <= now_ms]
+
+    def _next_by_queue(self) -> Iterator[tuple[int, int]]:
+        for queue in list(self._queues):
+            (earliest,) = self._database.execute(
+                "SELECT min(due) FROM entries WHERE queue = ?", (queue,)
+            ).fetchone()
+            if earliest is None:
+                self._queues.discard(queue)
+            else:
+                yield earliest, queue
 
     def due_counts(self, limits_ms: list[int]) -> list[int]:
-        """Return how many entries are due by each time."""
-        return [
-            self._database.execute(
-                "SELECT count(*) FROM entries WHERE due <= ?", (limit_ms,)
-            ).fetchone()[0]
-            for limit_ms in limits_ms
-        ]
+        """Return how many entries are due by each time, postponed ones included."""
+        return _due_counts(self._database, limits_ms)
 
     def commit(self, next_offset: int, stamp_ms: int, topic_id: str) -> None:
         """Make the changes durable; the index is complete up to an offset at a time."""
@@ -196,3 +252,42 @@ class PendingStore:
     def close(self) -> None:
         """Close the file; changes since the last commit are lost."""
         self._database.close()
+
+
+def saved_due_counts(path: Path, limits_ms: list[int]) -> list[int] | None:
+    """Return `due_counts` of an index as of its last commit, from any thread.
+
+    None if the file is missing or has another version: it may be replaced meanwhile.
+    """
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            return _due_counts(database, limits_ms)
+        finally:
+            database.close()
+    except sqlite3.Error:
+        return None
+
+
+def _due_counts(database: sqlite3.Connection, limits_ms: list[int]) -> list[int]:
+    queues = range(_QUEUES)
+    return [
+        sum(_queue_due_count(database, queue, limit_ms) for queue in queues)
+        + _postponed_count(database, limit_ms)
+        for limit_ms in limits_ms
+    ]
+
+
+def _queue_due_count(database: sqlite3.Connection, queue: int, limit_ms: int) -> int:
+    (count,) = database.execute(
+        "SELECT count(*) FROM entries WHERE queue = ? AND due <= ?", (queue, limit_ms)
+    ).fetchone()
+    return int(count)
+
+
+def _postponed_count(database: sqlite3.Connection, limit_ms: int) -> int:
+    """Return how many entries were due by a time, but are postponed beyond it."""
+    (count,) = database.execute(
+        "SELECT count(*) FROM entries WHERE own_due <= ? AND due > ?", (limit_ms, limit_ms)
+    ).fetchone()
+    return int(count)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.delivery.pending.store import saved_due_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.pending.partition import PendingPartition
@@ -17,10 +20,16 @@ if TYPE_CHECKING:
 _LATENESS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000)
 # Pending records due within these times, in seconds.
 _HORIZONS_S: Final = (0, 60, 3_600, 86_400)
-# Counting is linear in the pending records.
 _COUNTED_EVERY_S: Final = 60.0
 _MOST_MS: Final = (1 << 62) - 1
 _COUNTED: Final = ("received", "delivered", "retried", "dead_letters", "transactions")
+
+
+class _Counted(NamedTuple):
+    """The pending records of a partition by horizon, and when they were counted."""
+
+    at: float
+    counts: list[int]
 
 
 class DeliveryFigures:
@@ -32,8 +41,10 @@ class DeliveryFigures:
         self._counts = dict.fromkeys(_COUNTED, 0)
         self._lateness = [0] * (len(_LATENESS_MS) + 1)
         self._lateness_sum_ms = 0
-        self._pending: dict[int, list[int]] = {}
-        self._counted_at: dict[int, float] = {}
+        # Replaced as a whole, so the page's threads may read it.
+        self._paths: dict[int, Path | None] = {}
+        self._counting = threading.Lock()
+        self._pending: dict[int, _Counted] = {}
         self._ready_count = 0
 
     def count(self, plan: TransactionPlan) -> None:
@@ -51,31 +62,38 @@ class DeliveryFigures:
                 self._lateness_sum_ms += late_ms
 
     def observe(self, partitions: Collection[PendingPartition]) -> None:
-        """Count pending records, one partition in a while."""
-        now = self._clock.monotonic()
-        numbers = {partition.number for partition in partitions}
+        """Note the assigned partitions, whose pending records `page` counts."""
         self._ready_count = sum(partition.is_ready for partition in partitions)
-        for number in self._pending.keys() - numbers:
-            self._pending.pop(number, None)
-            self._counted_at.pop(number, None)
-        for partition in partitions:
-            counted_at = self._counted_at.get(partition.number)
-            if counted_at is None or now - counted_at >= _COUNTED_EVERY_S:
+        self._paths = {partition.number: partition.store.path for partition in partitions}
+
+    def _count_pending(self) -> list[int]:
+        """Return how many records are pending, by horizon, in the thread of the page.
+
+        Counting is linear in the pending records, and due records must not wait for it.
+        """
+        paths = self._paths
+        with self._counting:
+            for number in self._pending.keys() - paths.keys():
+                del self._pending[number]
+            for number, path in paths.items():
+                counted = self._pending.get(number)
+                now = self._clock.monotonic()
+                if counted is not None and now - counted.at < _COUNTED_EVERY_S:
+                    continue
                 now_ms = self._clock.now_ms()
                 limits = [*(now_ms + 1000 * seconds for seconds in _HORIZONS_S), _MOST_MS]
-                counts = partition.store.due_counts(limits)
-                with self._lock:
-                    self._pending[partition.number] = counts
-                self._counted_at[partition.number] = now
-                return
+                counts = saved_due_counts(path, limits) if path is not None else None
+                if counts is not None:
+                    self._pending[number] = _Counted(now, counts)
+            columns = list(zip(*(each.counts for each in self._pending.values()), strict=True))
+        return [sum(column) for column in columns] or [0] * (len(_HORIZONS_S) + 1)
 
     def page(self) -> str:
         """Return the metrics page."""
+        pending = self._count_pending()
         with self._lock:
             counts, lateness = dict(self._counts), list(self._lateness)
             lateness_sum_s = self._lateness_sum_ms / 1000
-            columns = list(zip(*self._pending.values(), strict=True))
-            pending = [sum(column) for column in columns] or [0] * (len(_HORIZONS_S) + 1)
         lines: list[str] = []
         for name, count in counts.items():
             metric = f"wirebroker_delivery_{name}_total"
@@ -110,7 +128,7 @@ _HELP: Final = {
     "retried": "Retried records returned to their topics.",
     "dead_letters": "Records that became dead letters.",
     "transactions": "Committed transactions.",
-    "pending": "Pending records that are due within a time, counted once a minute.",
+    "pending": "Pending records that are due within a time, counted at most once a minute.",
     "partitions": "Partitions of the pending topic from which this instance delivers.",
     "lateness": "Time from a record's due time to the commit of its delivery.",
 }

@@ -1,12 +1,14 @@
 """Work for the instance's thread, from its readers and producers: functions, carried out in order.
 
-So all state of an instance belongs to one thread.
+So all state of an instance belongs to one thread. Results of transactions are carried out first:
+due records wait for them, and must not wait for the batches of input that were read before.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,17 +23,26 @@ class InboxClosedError(Exception):
 
 
 class Inbox:
-    """A queue of functions without arguments."""
+    """Two queues of functions without arguments."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        # One element for each function in the queues.
+        self._available: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._first: deque[Callable[[], None]] = deque()
+        self._later: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._waiting: set[Future[Any]] = set()
         self._is_closed = False
 
     def put(self, work: Callable[[], None]) -> None:
         """Add work, from any thread."""
-        self._queue.put(work)
+        self._later.append(work)
+        self._available.put(None)
+
+    def put_first(self, work: Callable[[], None]) -> None:
+        """Add work that is done before all work of `put`, from any thread."""
+        self._first.append(work)
+        self._available.put(None)
 
     def serve(self, wait_s: float) -> None:
         """Carry out the next work, if there is some within a time.
@@ -40,9 +51,10 @@ class Inbox:
             Exception: Whatever the work raises.
         """
         try:
-            work = self._queue.get(timeout=wait_s)
+            self._available.get(timeout=wait_s)
         except queue.Empty:
             return
+        work = (self._first or self._later).popleft()
         work()
 
     def call(self, work: Callable[[], _Result]) -> _Result:

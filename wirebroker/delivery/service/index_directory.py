@@ -31,30 +31,31 @@ class IndexDirectory:
         self._topic_id = topic_id
         self._clock = clock
 
-    def open(self, number: int, end: int) -> PendingPartition:
+    def open(self, number: int, end: int, *, open_count: int) -> PendingPartition:
         """Return a partition with its index, which is rebuilt if it cannot be continued.
 
-        The partition is loaded when it was read up to `end`.
+        The partition is loaded when it was read up to `end`. `open_count` partitions are open at a
+        time.
         """
         path = self._directory / f"pending-{number}.sqlite"
         now_ms = self._clock.now_ms()
         try:
-            store = PendingStore(path)
+            store = PendingStore(path, open_count=open_count)
         except sqlite3.DatabaseError as error:
             logger.warning("the index %s is rebuilt: %s", path, error)
-            return PendingPartition(number, self._new_store(path), end)
+            return PendingPartition(number, self._new_store(path, open_count), end)
         is_fresh = 0 <= now_ms - store.stamp_ms <= _STALE_MS and store.next_offset <= end
         if not (is_fresh and store.topic_id == self._topic_id):
             if store.next_offset:
                 logger.info("the index %s is rebuilt: it is too old, or of another topic", path)
             store.close()
-            store = self._new_store(path)
+            store = self._new_store(path, open_count)
         return PendingPartition(number, store, end)
 
-    def _new_store(self, path: Path) -> PendingStore:
+    def _new_store(self, path: Path, open_count: int) -> PendingStore:
         for suffix in _SUFFIXES:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
-        store = PendingStore(path)
+        store = PendingStore(path, open_count=open_count)
         store.commit(0, self._clock.now_ms(), self._topic_id)
         return store
 

@@ -47,6 +47,8 @@ _QUEUE_KIB: Final = 4_096
 _FETCH_BYTES: Final = 4 << 20
 # The broker responds earlier if there are records.
 _PENDING_WAIT_MS: Final = 500
+# Due records wait while a batch is processed: about 5 ms.
+_MOST_IN_BATCH: Final = 250
 _UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
 
 
@@ -67,6 +69,7 @@ class Intake:
         """Connect and join the group; `finish` waits for the open transactions."""
         self._rules = settings.rules
         self._most = settings.transaction_records
+        self._most_in_batch = min(self._most, _MOST_IN_BATCH)
         self._machine = machine
         self._topics = topics
         self._inbox = inbox
@@ -105,7 +108,9 @@ class Intake:
             on_revoke=self._revoked,
             on_lost=self._revoked,
         )
-        self._input_reader = BatchReader(self._consumer, inbox, self._take_input, most=self._most)
+        self._input_reader = BatchReader(
+            self._consumer, inbox, self._take_input, most=self._most_in_batch
+        )
 
     def allow(self) -> None:
         """Allow more input if the machine has room, so that memory stays bounded."""
@@ -163,7 +168,8 @@ class Intake:
         topic = self._rules.pending_topic
         places: list[TopicPartition] = []
         for number, end in starts.items():
-            partition = self._machine.partitions[number] = self._indexes.open(number, end)
+            partition = self._indexes.open(number, end, open_count=len(starts))
+            self._machine.partitions[number] = partition
             places.append(TopicPartition(topic, number, partition.next_offset))
         if not places:
             return
@@ -172,7 +178,7 @@ class Intake:
         )
         consumer.assign(places)
         take = partial(self._take_pending, consumer)
-        self._pending_reader = BatchReader(consumer, self._inbox, take, most=self._most)
+        self._pending_reader = BatchReader(consumer, self._inbox, take, most=self._most_in_batch)
 
     def _release(self, inputs: set[tuple[str, int]]) -> None:
         """Forget all partitions of the pending topic, and these of the input."""

@@ -125,7 +125,7 @@ class TransactionPool:
         future = worker.complete(plan, group)
 
         def end(future: Future[TransactionOutcome]) -> None:
-            self._inbox.put(partial(self._end, worker, future, done))
+            self._inbox.put_first(partial(self._end, worker, future, done))
 
         future.add_done_callback(end)
 

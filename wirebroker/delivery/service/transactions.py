@@ -72,6 +72,13 @@ class _Failure(NamedTuple):
     topic: str
     error: KafkaError
 
+    @property
+    def reason(self) -> str:
+        """The error, with the right that the service lacks."""
+        if self.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return f"the service has no right to write to topic {self.topic}"
+        return self.error.str()
+
 
 class TransactionOutcome(NamedTuple):
     """How a transaction ended.
@@ -291,9 +298,7 @@ class Transactions:
         too_large = {failure.cause for failure in final if failure.error.code() in _SIZE}
         unclear = too_large - self._suspects if len(too_large) > 1 else set[str]()
         self._suspects |= unclear
-        return {
-            failure.cause: failure.error.str() for failure in final if failure.cause not in unclear
-        }
+        return {failure.cause: failure.reason for failure in final if failure.cause not in unclear}
 
     def _ends_by(self) -> float:
         """Return when the transaction has timed out, in seconds of the monotonic clock."""

@@ -41,6 +41,18 @@ def test_work_is_done_in_order_by_the_thread_that_serves():
     assert done == [(number, threading.get_ident()) for number in range(3)]
 
 
+def test_results_of_transactions_are_served_before_batches():
+    inbox = Inbox()
+    done: list[str] = []
+    for name in ("batch 1", "batch 2"):
+        inbox.put(partial(done.append, name))
+    for name in ("result 1", "result 2"):
+        inbox.put_first(partial(done.append, name))
+    for _ in range(4):
+        inbox.serve(1.0)
+    assert done == ["result 1", "result 2", "batch 1", "batch 2"]
+
+
 def test_serving_ends_after_its_time_without_work():
     inbox = Inbox()
     inbox.serve(0.0)

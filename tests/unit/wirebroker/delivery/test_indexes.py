@@ -37,7 +37,7 @@ def test_an_index_stays_when_the_disk_is_full(tmp_path):
 def test_garbage_is_kept_over_commits_and_restarts_until_it_is_removed(tmp_path):
     path = tmp_path / "pending-0.sqlite"
     store = PendingStore(path)
-    store.put("entry", 5, None, b"v")
+    store.put("entry", "orders", 5, None, b"v")
     store.add_garbage("command", while_pending="entry")
     store.commit(2, 0, "topic")
     assert (store.garbage(10), store.garbage_of("entry")) == ([], ["command"])
@@ -56,9 +56,40 @@ def test_garbage_is_kept_over_commits_and_restarts_until_it_is_removed(tmp_path)
 def test_due_entries_are_read_one_by_one():
     store = PendingStore(None)
     for number in range(3):
-        store.put(f"entry-{number}", number, None, b"v")
+        store.put(f"entry-{number}", "orders", number, None, b"v")
     rows = iter(store.due(10, 100))
     assert next(rows).name == "entry-0"
     store.close()
     with pytest.raises(sqlite3.ProgrammingError):
         next(rows)
+
+
+def test_due_entries_of_all_queues_are_read_in_the_order_of_their_times():
+    store = PendingStore(None)
+    for number in range(200):
+        store.put(f"entry-{number}", f"topic-{number}", 1_000 - number, None, b"v")
+    assert [row.due_ms for row in store.due(1_000, 150)] == list(range(801, 951))
+    assert store.next_due_ms() == 801
+    queues = {queue for _, queue in store.due_queues(1_000)}
+    assert len(queues) > 32
+    for number in range(200):
+        assert store.remove(f"entry-{number}")
+    assert store.next_due_ms() is None
+    assert store.due_queues(1_000) == []
+    store.close()
+
+
+def test_an_index_of_an_earlier_version_is_refused(tmp_path):
+    path = tmp_path / "pending-0.sqlite"
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 1")
+    database.close()
+    with pytest.raises(sqlite3.DatabaseError, match="has version 1"):
+        PendingStore(path)
+
+
+@pytest.mark.parametrize(("count", "kib"), [(1, 4_096), (8, 4_096), (64, 512), (1_000, 64)])
+def test_open_indexes_share_the_memory_for_pages(count, kib):
+    store = PendingStore(None, open_count=count)
+    assert store._database.execute("PRAGMA cache_size").fetchone() == (-kib,)
+    store.close()

@@ -56,12 +56,22 @@ def test_other_targets_go_on_and_the_entry_is_delivered_later() -> None:
     assert delivered.topic == "orders"
 
 
-def test_more_entries_than_a_transaction_holds_do_not_hold_up_other_targets() -> None:
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        pytest.param(64, [["invoices"], [], [], []], id="in another queue"),
+        pytest.param(1, [[], [], [], ["invoices"]], id="in the same queue"),
+    ],
+)
+def test_more_entries_than_a_transaction_holds_do_not_hold_up_other_targets(
+    monkeypatch, queues, expected
+) -> None:
+    monkeypatch.setattr("wirebroker.delivery.pending.store._QUEUES", queues)
     run = pending(*["orders"] * 7, "invoices", most_records=2)
     now = NOW + 10
     refuse(run, "orders", now)
     plans = [run.machine.plan_delivery(now) for _ in range(4)]
-    assert [targets_of(plan) for plan in plans] == [[], [], [], ["invoices"]]
+    assert [targets_of(plan) for plan in plans] == expected
 
 
 def test_a_dead_letter_waits_for_its_topic() -> None:
