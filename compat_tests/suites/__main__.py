@@ -7,6 +7,7 @@
     python -m compat_tests.suites kafka-python -k group           kafka-python's, as pytest selects
     python -m compat_tests.suites --broker apache                 the same against Apache Kafka
     python -m compat_tests.suites --broker cluster                against three wirebrokers
+    python -m compat_tests.suites --broker quorum                 the same, with three controllers
     python -m compat_tests.suites --bootstrap 127.0.0.1:9092      against a running broker
 
 The last line has the numbers of passed, failed and skipped tests; the status is 0 if none failed.
@@ -26,7 +27,7 @@ from compat_tests.suites import kafka_python, librdkafka
 from compat_tests.suites.outcomes import failed, totals
 from compat_tests.suites.protected import address_of, librdkafka_login, protected_broker
 from tests.support.brokers.brokers import make_broker
-from tests.support.brokers.own_trio import OwnTrio
+from tests.support.brokers.own_trio import OwnTrio, VotingTrio
 from tests.support.tools.tools import ToolError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--broker", choices=("wirebroker", "apache", "cluster"), default="wirebroker"
+        "--broker", choices=("wirebroker", "apache", "cluster", "quorum"), default="wirebroker"
     )
     parser.add_argument("--bootstrap", help="HOST:PORT of a broker that runs already")
     parser.add_argument("--security", action="store_true", help="the tests of ACLs")
@@ -80,9 +81,11 @@ def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Ou
         return _run_tests(suite, tests, options.bootstrap, output)
     settings = module.SECURITY_SETTINGS if options.security else module.BROKER_SETTINGS
     directory, kind = output / suite / "broker", options.broker
-    broker: Broker | OwnTrio
+    broker: Broker | OwnTrio | VotingTrio
     if kind == "cluster":
         broker = OwnTrio(directory, settings)
+    elif kind == "quorum":
+        broker = VotingTrio(directory, settings)
     elif options.security and module is kafka_python:
         broker = kafka_python.broker_for_all(kind, directory)
     else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
     from tests.support.brokers.brokers import Broker
-    from tests.support.brokers.own_trio import OwnTrio
+    from tests.support.brokers.own_trio import VotingTrio
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
@@ -33,7 +33,7 @@ _OLD_WAY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 def read_stream(
-    spark: SparkSession, broker: Broker | OwnTrio, topic: str, **options: str
+    spark: SparkSession, broker: Broker | VotingTrio, topic: str, **options: str
 ) -> DataFrame:
     settings = {
         "kafka.bootstrap.servers": broker.bootstrap,

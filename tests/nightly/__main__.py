@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 RESULTS = ROOT / ".venv" / "nightly"
 # Patterns of summary lines.
 _GAVE = re.compile(
-    r"schedules,|points: |: \d+ records,|\d+ kills,|^twins$|\bno twins$|^seed \d+|\bsteps\b"
+    r"schedules,|points: |: \d+ records,|\d+ kills|\d+ faults|^twins$|\bno twins$|^seed \d+"
+    r"|^seconds with|\bsteps\b"
     r"|^(\S+Suite\S*\s+|=*\s*)\d+ (passed|failed|error)"
 )
 _MOST_LINES = 12

@@ -86,6 +86,6 @@ SPARK_STEPS = (
         "spark-cluster",
         pytest_of("spark_it/connector/nightly_cluster.py", "--long"),
         3,
-        "Spark streams from a cluster of three while partition leaders are killed",
+        "Spark streams from a cluster of three voters while the active controllers are killed",
     ),
 )

@@ -396,9 +396,9 @@ STEPS = (
     ),
     Step(
         "cluster-suites",
-        ("compat_tests.suites", "--broker", "cluster"),
+        ("compat_tests.suites", "--broker", "quorum"),
         5,
-        "client libraries' own test suites against a cluster of three",
+        "client libraries' own test suites against a cluster of three voters",
         nights=3,
     ),
     Step(

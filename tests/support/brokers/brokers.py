@@ -60,9 +60,13 @@ class Broker(abc.ABC):
     Args:
         directory: Folder for data, log and settings.
         settings: Configs beyond the common profile.
+
+    Attributes:
+        stop_timeout_s: Timeout for its end after SIGTERM.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.stop_timeout_s = STOP_TIMEOUT_S
         self.directory = directory
         self.settings = {**PROFILE, **(settings or {})}
         self.port = 0
@@ -124,10 +128,10 @@ class Broker(abc.ABC):
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(STOP_TIMEOUT_S)
+            self._process.wait(self.stop_timeout_s)
         except subprocess.TimeoutExpired:
             self.kill9()
-            raise self._failure(f"did not stop in {STOP_TIMEOUT_S:.0f} s") from None
+            raise self._failure(f"did not stop in {self.stop_timeout_s:.0f} s") from None
         self._forget()
 
     def kill9(self) -> None:

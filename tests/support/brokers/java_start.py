@@ -23,6 +23,8 @@ _COMPILE_ONCE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Keep the JVM's warnings about an unusable archive out of a tool's standard output.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 _ARCHIVE = "classes.jsa"
+# As it ends, the JVM writes the archive: some seconds of CPU time.
+_ARCHIVE_S = 300.0
 
 
 @cache
@@ -74,6 +76,7 @@ def _run_a_broker(folder: Path) -> None:
 
     archive = f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}"
     broker = ApacheKafka(folder / "broker", java_options=(*_COMPILE_ONCE, *_QUIET, archive))
+    broker.stop_timeout_s = _ARCHIVE_S
     broker.start()
     broker.stop()
     shutil.rmtree(broker.directory)

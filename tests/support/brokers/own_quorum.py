@@ -17,7 +17,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from tests.support.brokers.brokers import Wirebroker
+from tests.support.brokers.brokers import BrokerError, Wirebroker
 from tests.support.brokers.own_cluster import SETTINGS
 from tests.support.tools.ports import HOST, free_ports
 from tests.support.tools.waiting import PATIENCE_S
@@ -119,10 +119,21 @@ class OwnQuorum:
 
     def start(self) -> None:
         """Start all at the same time: no node is ready before a majority votes."""
-        nodes = {id(node): node for node in (*self.controllers.values(), *self.brokers.values())}
+        nodes = self._nodes()
         with ThreadPoolExecutor(len(nodes)) as pool:
-            for started in [pool.submit(node.start) for node in nodes.values()]:
+            for started in [pool.submit(node.start) for node in nodes]:
                 started.result()
+
+    def stop(self) -> None:
+        """Stop all at the same time; kill those that do not stop."""
+        nodes = self._nodes()
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            list(pool.map(_stop, nodes))
+
+    def _nodes(self) -> list[QuorumNode]:
+        """Return each process once."""
+        nodes = {id(node): node for node in (*self.controllers.values(), *self.brokers.values())}
+        return list(nodes.values())
 
     def kill(self) -> None:
         """Kill all that run."""
@@ -132,6 +143,13 @@ class OwnQuorum:
     def leader_id(self, timeout_s: float = PATIENCE_S) -> int:
         """Return the active controller; wait for one."""
         return asyncio.run(_leader_id(list(self.addresses.values()), timeout_s))
+
+
+def _stop(node: QuorumNode) -> None:
+    try:
+        node.stop()
+    except BrokerError:
+        node.kill9()
 
 
 async def _leader_id(addresses: list[str], timeout_s: float) -> int:

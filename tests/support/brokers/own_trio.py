@@ -1,7 +1,7 @@
-"""A cluster of three wirebrokers with a broker's interface: `bootstrap`, `start`, `stop`.
+"""Clusters of three wirebrokers with a broker's interface: `bootstrap`, `start`, `stop`.
 
-Node 1 has the controller, so tests kill only nodes 2 and 3. Internal topics have a replica on
-each node.
+In an OwnTrio node 1 has the controller, so tests kill only nodes 2 and 3. In a VotingTrio each
+node votes, so tests may kill any one. Internal topics have a replica on each node.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.support.brokers.brokers import BrokerError
 from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
+from tests.support.brokers.own_quorum import OwnQuorum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,3 +73,16 @@ def own_trio(directory: Path, settings: Mapping[str, str] | None = None) -> Iter
         yield trio
     finally:
         trio.stop()
+
+
+class VotingTrio(OwnQuorum):
+    """Three brokers that are controllers as well.
+
+    Args:
+        directory: The cluster's folder.
+        settings: Configs of every node.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        every = {**_REPLICATED, **(settings or {})}
+        super().__init__(directory, voters=3, brokers=0, is_combined=True, settings=every)
