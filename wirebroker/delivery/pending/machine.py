@@ -292,7 +292,7 @@ class DeliveryMachine:
         now_ms: int,
         share: _Share,
     ) -> int:
-        """Plan what is due in a queue of a partition; return the number of entries."""
+        """Plan the due entries of a queue of a partition; return their number."""
         number, store = partition.number, partition.store
         count = 0
         postponed: dict[str, int] = {}
