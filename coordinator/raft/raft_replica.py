@@ -25,7 +25,7 @@ from wirebroker.coordinator.raft.states.epoch_states import NEVER
 from wirebroker.coordinator.raft.states.replica_core import ReplicaCore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.coordinator.raft.model.election_state import ElectionState
@@ -81,7 +81,7 @@ class RaftReplica:
             handle_event(self.core, event, now_ms)
         return self._finish_step(now_ms)
 
-    def append(self, epoch: int, batches: Iterable[RaftBatch], now_ms: int) -> RaftStep:
+    def append(self, epoch: int, batches: Sequence[RaftBatch], now_ms: int) -> RaftStep:
         """Append batches of this node's controller at the end of the log.
 
         They are committed when the high watermark says so.

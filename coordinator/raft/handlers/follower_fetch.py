@@ -77,27 +77,32 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
         return False
     if follower.download is not None and follower.download.point == snapshot:
         return True  # a piece was late, so this replica has fetched meanwhile
-    if snapshot not in core.log.snapshots:
-        core.give_up_download()
-        follower.download = SnapshotDownload(snapshot)
+    if snapshot in core.log.snapshots:
+        # Its log contains the snapshot already, so the next fetch would get the same response.
+        core.violation(f"the leader names the snapshot {snapshot}, which this replica has")
+        return False
+    core.give_up_download()
+    follower.download = SnapshotDownload(snapshot)
     return True
 
 
 def _append(core: ReplicaCore, follower: FollowerState, batches: tuple[RaftBatch, ...]) -> bool:
-    appended = 0
+    valid: list[RaftBatch] = []
+    last_epoch, end_offset = core.log.end
     for batch in batches:
-        if batch.base_offset != core.log.end_offset or not batch.base_offset < batch.end_offset:
-            core.violation(f"the leader sent offset {batch.base_offset} after {core.log.end}")
+        if batch.base_offset != end_offset or not batch.base_offset < batch.end_offset:
+            core.violation(f"the leader sent offset {batch.base_offset} instead of {end_offset}")
             break
-        if not core.log.last_epoch <= batch.epoch <= follower.epoch:
-            core.violation(f"the leader sent epoch {batch.epoch} after {core.log.end}")
+        if not last_epoch <= batch.epoch <= follower.epoch:
+            core.violation(f"the leader sent epoch {batch.epoch} after {last_epoch}")
             break
-        core.append(batch)
-        appended += 1
-    if appended:
+        valid.append(batch)
+        last_epoch, end_offset = batch.epoch, batch.end_offset
+    if valid:
         # Also before an invalid batch: the next fetch begins when all is on disk.
+        core.append(valid)
         core.sync()
-    return appended == len(batches)
+    return len(valid) == len(batches)
 
 
 def poll_fetch(core: ReplicaCore, follower: FollowerState, now_ms: int) -> int:

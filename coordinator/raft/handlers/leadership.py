@@ -20,7 +20,7 @@ from wirebroker.coordinator.raft.states.leader_state import LeaderState
 from wirebroker.coordinator.raft.states.transitions import enter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.coordinator.raft.states.replica_core import ReplicaCore
@@ -74,11 +74,11 @@ def append_controls(
     """Append a batch of control records; return the log's end after it."""
     start_offset = core.log.end_offset
     batch = RaftBatch(start_offset, start_offset + len(controls), leader.epoch, controls)
-    _append(core, leader, batch)
+    _append(core, leader, (batch,))
     return batch.end_offset
 
 
-def take_batches(core: ReplicaCore, epoch: int, batches: Iterable[RaftBatch]) -> None:
+def take_batches(core: ReplicaCore, epoch: int, batches: Sequence[RaftBatch]) -> None:
     """Append batches of this node's controller.
 
     Raises:
@@ -87,17 +87,16 @@ def take_batches(core: ReplicaCore, epoch: int, batches: Iterable[RaftBatch]) ->
     leader = core.state
     if not isinstance(leader, LeaderState) or leader.epoch != epoch:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}")
-    for batch in batches:
-        _append(core, leader, batch)
+    _append(core, leader, batches)
 
 
-def _append(core: ReplicaCore, leader: LeaderState, batch: RaftBatch) -> None:
-    has_voters = core.append(batch)
-    leader.log_end_offset = batch.end_offset
+def _append(core: ReplicaCore, leader: LeaderState, batches: Sequence[RaftBatch]) -> None:
+    has_voters = core.append(batches)
+    leader.log_end_offset = core.log.end_offset
     if has_voters:
         leader.set_voters(core.history.last_voters)
     core.sync()
-    leader.respond_before = max(leader.respond_before, batch.end_offset)
+    leader.respond_before = max(leader.respond_before, core.log.end_offset)
     advance_commit(core)
 
 

@@ -25,9 +25,9 @@ class Persist(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Append a batch at the end of the log."""
+    """Append batches at the end of the log: all that one message contains."""
 
-    batch: RaftBatch
+    batches: tuple[RaftBatch, ...]
 
 
 class Truncate(NamedTuple):

@@ -293,12 +293,15 @@ class ReplicaCore:
         follower.has_fetched = True
         self.leader_heard_ms = now_ms
 
-    def append(self, batch: RaftBatch) -> bool:
-        """Append a batch; return whether it changes the voters."""
+    def append(self, batches: Sequence[RaftBatch]) -> bool:
+        """Append batches; return whether they change the voters."""
         assert self.installing is None, self.installing
-        self.log.append(batch)
-        self.actions.append(Append(batch))
-        has_voters = bool(batch.controls) and self.history.add(batch)
+        has_voters = False
+        for batch in batches:
+            self.log.append(batch)
+            if batch.controls and self.history.add(batch):
+                has_voters = True
+        self.actions.append(Append(tuple(batches)))
         if has_voters:
             self.actions.append(VotersChanged(self.history.last_voters))
         return has_voters

@@ -233,9 +233,10 @@ class RaftNode:
     def _change_log(self, action) -> None:
         world = self.world
         match action:
-            case Append(batch):
-                self.disk.write("append", batch)
-                world.checks.appended(self, batch)
+            case Append(batches):
+                for batch in batches:
+                    self.disk.write("append", batch)
+                    world.checks.appended(self, batch)
             case Truncate(end_offset):
                 self.disk.write("truncate", end_offset)
             case Sync(point):

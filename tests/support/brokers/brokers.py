@@ -62,11 +62,9 @@ class Broker(abc.ABC):
         settings: Configs beyond the common profile.
 
     Attributes:
-        stop_timeout_s: Timeout for its end after SIGTERM.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        self.stop_timeout_s = STOP_TIMEOUT_S
         self.directory = directory
         self.settings = {**PROFILE, **(settings or {})}
         self.port = 0
@@ -122,16 +120,16 @@ class Broker(abc.ABC):
             self.kill9()
             raise
 
-    def stop(self) -> None:
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the process with SIGTERM, if it runs."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(self.stop_timeout_s)
+            self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill9()
-            raise self._failure(f"did not stop in {self.stop_timeout_s:.0f} s") from None
+            raise self._failure(f"did not stop in {timeout_s:.0f} s") from None
         self._forget()
 
     def kill9(self) -> None:
@@ -308,8 +306,8 @@ class RunningBroker(Broker):
     def start(self) -> None:
         pass
 
-    def stop(self) -> None:
-        pass
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        del timeout_s
 
     def kill9(self) -> None:
         raise BrokerError("this broker is not ours to kill")

@@ -76,7 +76,6 @@ def _run_a_broker(folder: Path) -> None:
 
     archive = f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}"
     broker = ApacheKafka(folder / "broker", java_options=(*_COMPILE_ONCE, *_QUIET, archive))
-    broker.stop_timeout_s = _ARCHIVE_S
     broker.start()
-    broker.stop()
+    broker.stop(timeout_s=_ARCHIVE_S)
     shutil.rmtree(broker.directory)

@@ -47,6 +47,10 @@ class NotControllersError(CannotConnectError):
     """The addresses belong to brokers instead of controllers."""
 
 
+class DeniedByControllersError(CannotConnectError):
+    """A controller denies this node ClusterAction, and none names the active controller."""
+
+
 class ActiveController:
     """Client of the active controller; `controller_id` and `cluster_id` are None while unknown."""
 
@@ -60,6 +64,7 @@ class ActiveController:
         "_make_node",
         "_more_addresses",
         "_nodes",
+        "_problems",
         "_random",
         "_settings",
         "cluster_id",
@@ -103,6 +108,8 @@ class ActiveController:
         # The last inactive one.
         self._failed: PeerAddress | None = None
         self._looking = asyncio.Lock()
+        # The results of the present lookup that name no active controller.
+        self._problems: list[LookupProblem] = []
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
 
@@ -161,6 +168,7 @@ class ActiveController:
 
         Raises:
             NotControllersError: All known addresses are brokers'.
+            DeniedByControllersError: They deny this node every right to know it.
             CannotConnectError: No controller names it in time.
         """
         if self._current is not None:
@@ -170,8 +178,7 @@ class ActiveController:
                 # Another task may have found it meanwhile.
                 return self._current or await self._look()
         except TimeoutError as error:
-            reason = f"no active controller found within {timeout_s:g} s"
-            raise CannotConnectError("the controller", reason) from error
+            raise self._failure(f"no active controller found within {timeout_s:g} s") from error
 
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""
@@ -209,13 +216,13 @@ class ActiveController:
             for address in addresses
         }
         failed_before: ControllerLookup | None = None
-        problems: list[LookupProblem] = []
+        self._problems = []
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for answer in [task.result() for task in done]:
                     if isinstance(answer, LookupProblem):
-                        problems.append(answer)
+                        self._problems.append(answer)
                     elif answer.addresses[answer.controller_id] == self._failed:
                         failed_before = answer
                     else:
@@ -225,9 +232,18 @@ class ActiveController:
                 task.cancel()
         if failed_before is not None:
             return self._found(failed_before)
-        are_brokers = all(problem.is_of_a_broker for problem in problems)
-        failure = NotControllersError if are_brokers else CannotConnectError
-        raise failure("the controller", "; ".join(problem.what for problem in problems))
+        if all(problem.is_of_a_broker for problem in self._problems):
+            what = "; ".join(problem.what for problem in self._problems)
+            raise NotControllersError("the controller", what)
+        raise self._failure()
+
+    def _failure(self, *reasons: str) -> CannotConnectError:
+        """Return the error of a lookup that found no active controller."""
+        problems, self._problems = self._problems, []
+        what = "; ".join((*reasons, *(problem.what for problem in problems)))
+        is_denied = any(problem.is_denied for problem in problems)
+        failure = DeniedByControllersError if is_denied else CannotConnectError
+        return failure("the controller", what)
 
     def _known_elsewhere(self) -> Sequence[PeerAddress]:
         return () if self._more_addresses is None else self._more_addresses()[:_MOST_CONTROLLERS]

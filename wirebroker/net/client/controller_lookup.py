@@ -42,6 +42,7 @@ class LookupProblem(NamedTuple):
 
     what: str
     is_of_a_broker: bool = False
+    is_denied: bool = False
 
 
 async def look_up(node: Node, cluster_id: str | None) -> ControllerLookup | LookupProblem:
@@ -124,4 +125,7 @@ def _fetch(cluster_id: str | None, version: int) -> dict[str, Any]:
 
 
 def _error(node: Node, code: int, message: str) -> LookupProblem:
-    return LookupProblem(f"{node.address}: {error_name(code)} {message}".rstrip())
+    return LookupProblem(
+        f"{node.address}: {error_name(code)} {message}".rstrip(),
+        is_denied=code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    )

@@ -13,28 +13,29 @@ from typing import TYPE_CHECKING
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.codecs.records.batch import whole_batches
 from wirebroker.config.rows.row import StartError
+from wirebroker.quorum.log.metadata_recovery import INDEX_INTERVAL_BYTES, RecoveredLog
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, snapshot_ids
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.log.segment.segment_files import segment_base_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.base.clock import Clock
+    from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.quorum.log.metadata_batches import EncodedBatches
+    from wirebroker.quorum.log.metadata_recovery import Batch
     from wirebroker.storage.files import Files, FileSlice
 
 TOPIC = "__cluster_metadata"
 DIRECTORY_NAME = f"{TOPIC}-0"
 # The same in every cluster.
 TOPIC_ID = bytes(15) + b"\x01"
-_INDEX_INTERVAL_BYTES = 4096
 # Files left by a crash, and Apache Kafka's producer snapshots.
 _LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 
 LOGGER = logging.getLogger(__name__)
-
-Batch = tuple["BatchHeader", bytes]
 
 
 class MetadataStore:
@@ -78,12 +79,6 @@ class MetadataStore:
         return self._segments[0].base_offset
 
     @property
-    def latest_epoch(self) -> int:
-        """The epoch of the last record or snapshot, or 0."""
-        snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
-        return max(self._epochs.latest_epoch, snapshot_epoch)
-
-    @property
     def epochs(self) -> list[tuple[int, int]]:
         """Each epoch with records and its first offset, oldest first."""
         return self._epochs.entries
@@ -122,95 +117,78 @@ class MetadataStore:
         self.snapshot_bytes = len(content)
         return content
 
-    def recover(self) -> list[Batch]:
+    def recover(self, *, may_refetch: bool = False) -> list[Batch]:
         """Check the whole log, truncate an incomplete end, and return batches after the snapshot.
+
+        `may_refetch` says that missing records can be fetched again (metadata_recovery.py).
 
         Raises:
             StartError: Records are missing after the snapshot or between segments.
         """
-        start = self.snapshots[-1].end_offset if self.snapshots else 0
-        batches: list[Batch] = []
-        next_offset: int | None = None
-        last_epoch = 0
-        for segment in self._segments:
-            if next_offset is None:
-                next_offset = segment.base_offset
-            self._check_gap(next_offset, segment.base_offset)
-            next_offset, segment_epoch = self._recover_segment(segment, batches, start)
-            last_epoch = max(last_epoch, segment_epoch)
-        is_replaced = bool(self.snapshots) and last_epoch < self.snapshots[-1].epoch
-        if next_offset is None or next_offset < start or is_replaced:
-            # The log is empty, or ends before a snapshot of its leader that a crash kept from
-            # replacing it, by offset or by epoch. See Kafka's truncateToLatestSnapshot.
-            for segment in self._segments:
-                segment.delete()
-            self._segments = [self._new_segment(start)]
-            self._epochs.clear()
-            batches.clear()
-            next_offset = start
-        self._check_gap(start, max(start, self.start_offset))
-        self.end_offset = next_offset
-        self._epochs.truncate_from_end(next_offset)
-        for header, batch in batches:
-            if header.leader_epoch < 0:  # not covered by the checksum
+        newest = self.snapshots[-1] if self.snapshots else SnapshotId(0, 0)
+        start = newest.end_offset
+        log = RecoveredLog(self._directory, start=start, may_refetch=may_refetch)
+        log.recover(self._segments)
+        # The log may be empty, or end before a snapshot of its leader that a crash kept from
+        # replacing it, by offset or by epoch. See Kafka's truncateToLatestSnapshot.
+        is_replaced = log.end_offset is None or log.end_offset < start
+        is_replaced = is_replaced or log.last_epoch < newest.epoch
+        if is_replaced or not log.check_start():
+            log.delete()
+            log.segments.append(self._new_segment(start))
+        self._segments = log.segments
+        # A killed process may have created the last segment without syncing its name.
+        self._has_new_segment = True
+        self.end_offset = start if log.end_offset is None else log.end_offset
+        self._check_epochs(log)
+        self._delete_snapshots_before_start()
+        self.bytes_since_snapshot = sum(len(batch) for _, batch in log.batches)
+        return log.batches
+
+    def _check_epochs(self, log: RecoveredLog) -> None:
+        """Write the epochs of the batches: the file is not synced, and may be older.
+
+        Raises:
+            StartError: An epoch is invalid; the checksum does not cover it.
+        """
+        for epoch, base_offset in log.epochs:
+            if epoch < 0:
                 raise StartError(
-                    f"{self._directory} has the invalid epoch {header.leader_epoch} "
-                    f"at offset {header.base_offset}",
+                    f"{self._directory} has the invalid epoch {epoch} at offset {base_offset}",
                     "restore the directory from a backup",
                 )
-            self._epochs.assign(header.leader_epoch, header.base_offset)
-            self.bytes_since_snapshot += len(batch)
+        if self._epochs.entries == log.epochs:
+            return
+        self._epochs.clear()
+        for epoch, base_offset in log.epochs:
+            self._epochs.assign(epoch, base_offset)
         self._epochs.persist()
-        return batches
 
-    def _recover_segment(
-        self, segment: Segment, batches: list[Batch], start: int
-    ) -> tuple[int, int]:
-        """Add the batches after the snapshot; return the segment's end and last epoch."""
-        last_epoch = 0
-
-        def keep(header: BatchHeader, batch: memoryview) -> None:
-            nonlocal last_epoch
-            last_epoch = max(last_epoch, header.leader_epoch)
-            if header.last_offset >= start:
-                batches.append((header, bytes(batch)))
-
-        recovery = segment.recover(keep, index_interval_bytes=_INDEX_INTERVAL_BYTES)
-        if recovery.cut_bytes:
-            LOGGER.warning(
-                "%s: removed %d bytes of an incomplete write from its end (%s)",
-                segment.log.path,
-                recovery.cut_bytes,
-                recovery.reason,
-            )
-        return recovery.next_offset, last_epoch
-
-    def _check_gap(self, expected: int, actual: int) -> None:
-        if actual != expected:
-            raise StartError(
-                f"{self._directory} lacks the records from offset {expected} to {actual - 1}",
-                "restore the directory from a backup",
-            )
+    def _delete_snapshots_before_start(self) -> None:
+        """Delete the snapshots whose later records are deleted: no follower can begin with them."""
+        for old in self.snapshots[:-1]:
+            if old.end_offset < self.start_offset:
+                self._files.unlink(f"{self._directory}/{old.file_name}")
+                self.snapshots.remove(old)
 
     # Writing
 
-    def append(self, batches: EncodedBatches) -> None:
-        """Append batches whose offsets follow `end_offset`.
+    def append(self, buffers: Sequence[Buffer], headers: Sequence[BatchHeader]) -> None:
+        """Append batches whose offsets follow `end_offset`, in one write.
 
         Raises:
             OSError: Nothing was appended.
         """
-        assert batches.headers[0].base_offset == self.end_offset, "offsets have no gaps"
-        self._segments[-1].append(
-            batches.buffers, batches.headers, index_interval_bytes=_INDEX_INTERVAL_BYTES
-        )
-        self.end_offset = batches.end_offset
-        self.bytes_since_snapshot += sum(map(len, batches.buffers))
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Record that an epoch begins at the end of the log."""
-        self._epochs.assign(epoch, self.end_offset)
+        next_offset = self.end_offset
+        for header in headers:
+            assert header.base_offset == next_offset, "offsets have no gaps"
+            next_offset = header.last_offset + 1
+            if header.leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
         self._epochs.persist()
+        self._segments[-1].append(buffers, headers, index_interval_bytes=INDEX_INTERVAL_BYTES)
+        self.end_offset = next_offset
+        self.bytes_since_snapshot += sum(map(len, buffers))
 
     def sync(self) -> None:
         """Wait until everything appended is on disk. Blocks."""
@@ -229,9 +207,15 @@ class MetadataStore:
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that contain `offset` or follow it."""
+        count = len(self._segments)
         while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
             self._segments.pop().delete()
+        if len(self._segments) < count:
+            # Before the truncation: later segments must not follow a gap.
+            self._files.sync_directory(self._directory)
         self._segments[-1].truncate_to(offset)
+        # Otherwise a power failure may leave one of these batches before a later leader's.
+        self._segments[-1].log.sync()
         self.end_offset = min(self.end_offset, offset)
         self._epochs.truncate_from_end(self.end_offset)
         self._epochs.persist()

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.clock import pause
 from wirebroker.config.rows.row import StartError
-from wirebroker.net.client.active_controller import ActiveController, NotControllersError
+from wirebroker.net.client.active_controller import (
+    ActiveController,
+    DeniedByControllersError,
+    NotControllersError,
+)
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.quorum.membership.leader_refusals import FIRST_PATIENCE_S, LeaderRefusals
+from wirebroker.quorum.membership.missing_right import missing_right
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,18 +74,30 @@ def registered_controllers(image: ClusterImage, listener: str) -> dict[int, Peer
 
 
 async def find_cluster(
-    controllers: ActiveController, *, clock: Clock, timeout_s: float, known_id: str | None = None
+    controllers: ActiveController,
+    config: Config,
+    *,
+    clock: Clock,
+    timeout_s: float,
+    known_id: str | None = None,
 ) -> tuple[str, str]:
     """Return the cluster's id and the local address of the connection to its controller.
 
-    `known_id` is the id to use if the controllers do not return it.
+    Args:
+        controllers: Those of the cluster.
+        config: The configuration of this node, for errors.
+        clock: The clock.
+        timeout_s: How long to look for the active controller.
+        known_id: The id to use if the controllers do not return it.
 
     Raises:
-        StartError: No controller has responded in time, or the id is unknown.
+        StartError: No controller has responded in time, they have denied ClusterAction for some
+            seconds, or the id is unknown.
     """
     started = clock.monotonic()
     deadline = started + timeout_s
     next_log_at = started
+    refusals = LeaderRefusals()
     while True:
         try:
             node = await controllers.find(_FIND_S)
@@ -90,6 +108,14 @@ async def find_cluster(
                 "give the address of a controller's listener (controller.quorum.bootstrap.servers)",
             ) from error
         except PeerError as error:
+            is_denied = isinstance(error, DeniedByControllersError)
+            if is_denied and refusals.are_final(None, now_s=clock.monotonic()):
+                right = missing_right(config)
+                raise StartError(
+                    f"the controllers have refused this node for {FIRST_PATIENCE_S:.0f} s"
+                    f" ({error.what}): {right.what}",
+                    right.remedy,
+                ) from error
             if clock.monotonic() >= deadline:
                 raise StartError(
                     f"no controller was found within {timeout_s:g} s ({error})",

@@ -154,6 +154,7 @@ class JoinedQuorum:
         LOGGER.info("looking up the cluster at controllers %s", names)
         cluster_id, self._local_host = await find_cluster(
             self._controllers,
+            self._config,
             clock=self._clock,
             timeout_s=self._patience_s,
             known_id=self._config.optional_str("wirebroker.cluster.id"),
@@ -211,7 +212,8 @@ class JoinedQuorum:
     async def _until_caught_up(self, observer: MetadataObserver) -> None:
         is_complete = await observer.until_caught_up(self._patience_s)
         if self._failure is not None:
-            raise StartError(self._failure, "see docs/cluster.md for what can be joined")
+            remedy = observer.remedy or "see docs/cluster.md for what can be joined"
+            raise StartError(self._failure, remedy)
         if not is_complete:
             states = observer.describe_servers()
             raise StartError(

@@ -24,7 +24,12 @@ from wirebroker.quorum.membership.cluster_lookup import (
     controller_listener,
     registered_controllers,
 )
-from wirebroker.quorum.membership.leader_refusals import PATIENCE_S, LeaderRefusals
+from wirebroker.quorum.membership.leader_refusals import (
+    FIRST_PATIENCE_S,
+    PATIENCE_S,
+    LeaderRefusals,
+)
+from wirebroker.quorum.membership.missing_right import missing_right
 from wirebroker.quorum.raft.leader_watch import LeaderWatch, server_states
 from wirebroker.quorum.raft.quorum_settings import quorum_settings, static_voters
 from wirebroker.quorum.raft.raft_connections import raft_channel
@@ -71,6 +76,7 @@ class MetadataObserver:
 
     Attributes:
         failure: Why it has ended by itself, or None.
+        remedy: What to do about the failure, if that is known.
     """
 
     __slots__ = (
@@ -90,6 +96,7 @@ class MetadataObserver:
         "_transport",
         "_watch",
         "failure",
+        "remedy",
     )
 
     def __init__(
@@ -131,6 +138,7 @@ class MetadataObserver:
         self._opened_s = clock.monotonic()
         self._refusals = LeaderRefusals()
         self.failure: str | None = None
+        self.remedy: str | None = None
 
     @property
     def node(self) -> RaftNode:
@@ -257,17 +265,38 @@ class MetadataObserver:
         self._fail(f"the metadata log cannot be written: {error}")
 
     def _refused(self, address: PeerAddress, error: ErrorCode) -> None:
-        """Fail if the followed leader keeps refusing this node; other controllers do not count."""
+        """Fail if the followed leader keeps refusing this node, or all controllers before that."""
+        if error not in _FATAL:
+            return
         leader = self.node.known_leader
         followed = destination_of(leader.leader_id, leader.endpoints, self._listener)
-        if error not in _FATAL or followed is None or followed[1:] != tuple(address):
+        if followed is not None and followed[1:] == tuple(address):
+            self._followed_leader_refused(address, error)
+        elif followed is None and error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._denied_before_following(address)
+
+    def _followed_leader_refused(self, address: PeerAddress, error: ErrorCode) -> None:
+        heard_s, now_s = self.node.leader_heard_s, self._clock.monotonic()
+        if not self._refusals.are_final(address, heard_s=heard_s, now_s=now_s):
             return
-        if self._refusals.are_final(
-            address, heard_s=self.node.leader_heard_s, now_s=self._clock.monotonic()
-        ):
+        reason = error.name
+        if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            right = missing_right(self._config)
+            self.remedy = right.remedy
+            reason = f"{error.name}: {right.what}"
+        self._fail(
+            f"the cluster's metadata cannot be followed: the leader {address} has refused this"
+            f" node for {PATIENCE_S:.0f} s: {reason}"
+        )
+
+    def _denied_before_following(self, address: PeerAddress) -> None:
+        heard_s, now_s = self.node.leader_heard_s, self._clock.monotonic()
+        if heard_s is None and self._refusals.are_final(None, now_s=now_s):
+            right = missing_right(self._config)
+            self.remedy = right.remedy
             self._fail(
-                f"the cluster's metadata cannot be followed: the leader {address} has refused"
-                f" this node for {PATIENCE_S:.0f} s: {error.name}"
+                f"the controllers have refused this node for {FIRST_PATIENCE_S:.0f} s ({address}:"
+                f" {ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name}): {right.what}"
             )
 
     def _fail(self, reason: str) -> None:

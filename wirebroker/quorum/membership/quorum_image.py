@@ -43,7 +43,7 @@ async def read_image(
     """
     controllers = controllers_at(addresses, clock, way=connection_method(to_controllers(config)))
     try:
-        cluster_id, _ = await find_cluster(controllers, clock=clock, timeout_s=timeout_s)
+        cluster_id, _ = await find_cluster(controllers, config, clock=clock, timeout_s=timeout_s)
     finally:
         await controllers.close()
     follower = MetadataFollower(clock)
@@ -59,7 +59,8 @@ async def read_image(
     if not is_complete:
         states = observer.describe_servers()
         reason = observer.failure or f"it was not fetched within {timeout_s:g} s: {states}"
-        raise StartError(f"the cluster's metadata cannot be read: {reason}", "try again")
+        remedy = observer.remedy or "try again"
+        raise StartError(f"the cluster's metadata cannot be read: {reason}", remedy)
     return follower.image
 
 

@@ -69,7 +69,7 @@ async def _cluster_id(address: PeerAddress, config: Config, timeout_s: float) ->
     way = connection_method(to_controllers(config))
     controllers = controllers_at([address], clock, way=way)
     try:
-        cluster_id, _ = await find_cluster(controllers, clock=clock, timeout_s=timeout_s)
+        cluster_id, _ = await find_cluster(controllers, config, clock=clock, timeout_s=timeout_s)
         async with asyncio.timeout(timeout_s):
             code, described = await described_quorum(controllers, timeout_s)
     except (PeerError, TimeoutError) as error:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.model.log_point import LogPoint
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.quorum.log.metadata_snapshot import SnapshotContents
-    from wirebroker.quorum.raft.raft_log import RaftLog, WaitingBatch
+    from wirebroker.quorum.raft.raft_log import RaftLog
+    from wirebroker.quorum.raft.unapplied_batches import WaitingBatch
 
 LOGGER = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ class CommittedRecords:
             await self._apply_snapshot(point, contents)
             self._is_reported = False
             return True
-        committed = self._log.take_committed(self._high_watermark)
+        committed = await self._log.take_committed(self._high_watermark)
         if not committed:
             return False
         decoded: list[WaitingBatch] = []
@@ -206,7 +207,8 @@ async def apply_all(log: RaftLog, follower: MetadataFollower) -> None:
     Raises:
         KafkaError, MalformedFrameError: A record is unreadable or unknown.
     """
-    await _follow(follower, log.take_committed(log.end_offset))
+    while batches := await log.take_committed(log.end_offset):
+        await _follow(follower, batches)
 
 
 async def _follow(follower: MetadataFollower, batches: Sequence[WaitingBatch]) -> None:

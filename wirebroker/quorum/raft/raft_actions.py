@@ -30,7 +30,7 @@ from wirebroker.coordinator.raft.protocol.actions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wirebroker.coordinator.raft.model.log_point import RaftBatch
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
@@ -118,8 +118,8 @@ class RaftActions:
     def perform(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
         """Perform an action, except Persist."""
         match action:
-            case Append(batch):
-                self._append(batch)
+            case Append(batches):
+                self._append(batches)
             case Truncate(end_offset):
                 self._log.truncate(end_offset)
             case Sync(point):
@@ -152,13 +152,14 @@ class RaftActions:
             case Persist():
                 raise AssertionError("its steps write it in a thread")
 
-    def _append(self, batch: RaftBatch) -> None:
+    def _append(self, batches: Sequence[RaftBatch]) -> None:
+        end_offset = batches[-1].end_offset
         # The controller's own batches are in the log already (RaftNode.append).
-        if batch.end_offset > self._log.end_offset:
-            self._log.append(batch)
+        if end_offset > self._log.end_offset:
+            self._log.append(batches)
         self._meters.note_append(
-            batch.end_offset - batch.base_offset,
-            batch.end_offset,
+            end_offset - batches[0].base_offset,
+            end_offset,
             self._steps.now_ms(),
             is_leader=self.leadership.start_offset is not None,
         )

@@ -5,21 +5,25 @@ does it. Only the appends of this node's controller begin here, because a disk t
 must not have changed the machine.
 
     files          = snapshot, then batches up to `end_offset`
-    waiting        = the batches from the applied offset to the end, in order
+    unapplied      = the batches from the applied offset to the end, in order
 
 Source: Kafka's KafkaRaftLog and KafkaRaftClient.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.voter_history import VoterHistory
-from wirebroker.quorum.log.metadata_batches import BatchBuilder, EncodedBatches, FetchedBatch
+from wirebroker.quorum.log.metadata_batches import (
+    BatchBuilder,
+    EncodedBatches,
+    FetchedBatch,
+    checked_batches,
+)
 from wirebroker.quorum.log.metadata_snapshot import (
     FORMATTED,
     SnapshotContents,
@@ -27,9 +31,12 @@ from wirebroker.quorum.log.metadata_snapshot import (
     control_records,
     read_snapshot,
 )
-from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.quorum.log.metadata_store import MetadataStore, read_batches
+from wirebroker.quorum.raft.unapplied_batches import UnappliedBatches, WaitingBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.raft.model.log_point import LogSlice, SnapshotSlice
@@ -55,22 +62,6 @@ class LoadedLog(NamedTuple):
     snapshot: SnapshotContents | None
 
 
-class WaitingBatch(NamedTuple):
-    """A batch that is not applied yet.
-
-    Attributes:
-        change: What this node's controller has made of this batch and of the parts before it; a
-            batch without a change is decoded to apply it.
-        is_part: Whether a change follows that contains this batch.
-    """
-
-    end_offset: int
-    epoch: int
-    fetched: FetchedBatch
-    change: ClusterChange | None = None
-    is_part: bool = False
-
-
 class RaftLog:
     """The log in one log directory; used on one event loop.
 
@@ -85,7 +76,7 @@ class RaftLog:
         "_first_data",
         "_is_formatted_only",
         "_part",
-        "_waiting",
+        "_unapplied",
         "generation",
         "last_timestamp_ms",
         "store",
@@ -101,7 +92,7 @@ class RaftLog:
         self.last_timestamp_ms = 0
         self._files = files
         self._clock = clock
-        self._waiting: deque[WaitingBatch] = deque()
+        self._unapplied = UnappliedBatches()
         # The snapshot that is being downloaded.
         self._part: DataFile | None = None
 
@@ -115,8 +106,16 @@ class RaftLog:
         """Whether there is no data record outside the snapshot that a storage tool wrote."""
         return self._is_formatted_only and self._first_data is None
 
-    def load(self, static_voters: VoterSet) -> LoadedLog:
-        """Open the log and return what it contains. The files are only read.
+    @property
+    def resident_bytes(self) -> int:
+        """The memory of the unapplied batches."""
+        return self._unapplied.resident_bytes
+
+    def load(self, static_voters: VoterSet, *, may_refetch: bool = False) -> LoadedLog:
+        """Open the log, repair what a crash left incomplete, and return what it contains.
+
+        `may_refetch` says that missing records can be fetched again, because this copy of the log
+        does not count.
 
         Raises:
             StartError: Records are missing.
@@ -133,10 +132,10 @@ class RaftLog:
             self._is_formatted_only = store.snapshots[-1] == FORMATTED
             self.last_timestamp_ms = snapshot.timestamp_ms
             history.reset(store.snapshots[-1].end_offset - 1, snapshot.voters)
-        for header, batch in store.recover():
+        for header, batch in store.recover(may_refetch=may_refetch):
             fetched = FetchedBatch(header, batch)
             history.add(raft_batch(fetched))
-            self._wait(fetched)
+            self._wait([fetched])
         return LoadedLog(self._view(), history, snapshot)
 
     def _view(self) -> LogView:
@@ -156,21 +155,21 @@ class RaftLog:
 
     # Writing
 
-    def append(self, batch: RaftBatch) -> None:
-        """Append a batch of another leader, or control records of this node as leader.
+    def append(self, batches: Sequence[RaftBatch]) -> None:
+        """Append batches of another leader, or control records of this node as leader.
 
         Raises:
             OSError: Nothing was appended.
         """
-        if batch.payload is None:
-            self._append_controls(batch)
-            return
-        fetched = batch.payload
-        assert isinstance(fetched, FetchedBatch), batch
-        self._append(EncodedBatches([bytearray(fetched.batch)], [fetched.header]))
+        fetched = [self._fetched(batch) for batch in batches]
+        self._append(fetched)
         self._wait(fetched)
 
-    def _append_controls(self, batch: RaftBatch) -> None:
+    def _fetched(self, batch: RaftBatch) -> FetchedBatch:
+        """Return a batch of another leader, or encode this node's control records."""
+        if batch.payload is not None:
+            assert isinstance(batch.payload, FetchedBatch), batch
+            return batch.payload
         builder = BatchBuilder(
             base_offset=batch.base_offset,
             leader_epoch=batch.epoch,
@@ -178,8 +177,8 @@ class RaftLog:
         )
         builder.add_control(batch.controls)
         assert builder.next_offset == batch.end_offset, batch
-        self._append(builder.batches)
-        self._wait(*_fetched(builder.batches))
+        (fetched,) = _split(builder.batches)
+        return fetched
 
     def append_change(self, batches: EncodedBatches, change: ClusterChange) -> list[RaftBatch]:
         """Append a change of this node's controller; return the batches for the machine.
@@ -187,24 +186,23 @@ class RaftLog:
         Raises:
             OSError: Nothing was appended.
         """
-        self._append(batches)
-        fetched = _fetched(batches)
-        self._wait(*fetched, change=change)
+        fetched = _split(batches)
+        self._append(fetched)
+        self._wait(fetched, change=change)
         return [raft_batch(one) for one in fetched]
 
-    def _append(self, batches: EncodedBatches) -> None:
-        epoch = batches.headers[0].leader_epoch
-        if epoch > self.store.latest_epoch:
-            self.store.begin_epoch(epoch)
-        self.store.append(batches)
+    def _append(self, batches: Sequence[FetchedBatch]) -> None:
+        self.store.append([batch for _, batch in batches], [header for header, _ in batches])
 
-    def _wait(self, *batches: FetchedBatch, change: ClusterChange | None = None) -> None:
+    def _wait(
+        self, batches: Sequence[FetchedBatch], *, change: ClusterChange | None = None
+    ) -> None:
         for fetched in batches:
             header = fetched.header
             is_last = fetched is batches[-1]
             if not header.is_control and self._first_data is None:
                 self._first_data = header.base_offset
-            self._waiting.append(
+            self._unapplied.add(
                 WaitingBatch(
                     header.last_offset + 1,
                     header.leader_epoch,
@@ -222,8 +220,7 @@ class RaftLog:
         """
         self.generation += 1
         self.store.truncate_to(end_offset)
-        while self._waiting and self._waiting[-1].end_offset > end_offset:
-            self._waiting.pop()
+        self._unapplied.truncate(end_offset)
         if self._first_data is not None and self._first_data >= end_offset:
             self._first_data = None
 
@@ -235,11 +232,25 @@ class RaftLog:
         """
         await in_thread(Work.METADATA, self.store.sync)
 
-    def take_committed(self, high_watermark: int) -> list[WaitingBatch]:
-        """Return the batches that are newly committed, once."""
-        committed: list[WaitingBatch] = []
-        while self._waiting and self._waiting[0].end_offset <= high_watermark:
-            committed.append(self._waiting.popleft())
+    async def take_committed(self, high_watermark: int) -> list[WaitingBatch]:
+        """Return the next batches that are committed, once; none if there are none left.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE: a batch was damaged on disk.
+            OSError: The disk failed.
+        """
+        committed = self._unapplied.take(high_watermark)
+        if not committed and (stored := self._unapplied.next_stored(high_watermark)) is not None:
+            piece = self.store.slice_from(*stored, _MAX_PIECE_BYTES)
+            if piece is None:
+                return []  # the high watermark is within a batch
+            batches = checked_batches(await in_thread(Work.WARMING, read_batches, piece))
+            committed = [
+                WaitingBatch(header.last_offset + 1, header.leader_epoch, FetchedBatch(header, one))
+                for header, one in batches
+            ]
+            self._unapplied.took_stored(committed[-1].end_offset)
+        if committed:
             self.last_timestamp_ms = committed[-1].fetched.header.max_timestamp
         return committed
 
@@ -308,7 +319,7 @@ class RaftLog:
         await in_thread(Work.UPKEEP, self.store.write_snapshot, snapshot, content)
         self.generation += 1
         self._is_formatted_only = False
-        self._waiting.clear()
+        self._unapplied.clear()
         self.store.restart_at(snapshot)
         self.delete_part(point)
 
@@ -323,7 +334,7 @@ class RaftLog:
         return self._part
 
 
-def _fetched(batches: EncodedBatches) -> list[FetchedBatch]:
+def _split(batches: EncodedBatches) -> list[FetchedBatch]:
     return [
         FetchedBatch(header, buffer)
         for header, buffer in zip(batches.headers, batches.buffers, strict=True)

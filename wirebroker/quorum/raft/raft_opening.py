@@ -87,7 +87,7 @@ async def open_replica(
     log = RaftLog(log_directory, files=files, clock=clock)
     remedy = _WRITTEN_HERE if identity.is_voter_capable else _FETCHED
     try:
-        loaded = log.load(static_voters)
+        loaded = log.load(static_voters, may_refetch=not identity.is_voter_capable)
         is_only_voter = identity.is_voter_capable and loaded.history.last_voters.is_only_voter(
             identity.key
         )

@@ -27,8 +27,10 @@ from wirebroker.coordinator.raft.protocol.actions import (
     HighWatermarkAdvanced,
     InstallSnapshot,
     Respond,
+    Sync,
     Truncate,
     Violation,
+    VotersChanged,
     WriteSnapshot,
 )
 from wirebroker.coordinator.raft.protocol.events import (
@@ -222,12 +224,34 @@ def test_follower_fetches_again_when_its_disk_has_the_records():
     assert send.request == LogFetchRequest(CLUSTER, key(1), EPOCH, LOG_END, -1, 1 << 20, 500)
     records = (batch(10, 5), batch(11, 5))
     machine.answer(send, from_leader(machine, high_watermark=11, batches=records))
-    assert [append.batch for append in machine.of(Append)] == list(records)
+    assert machine.of(Append) == [Append(records)]
     assert machine.of(HighWatermarkAdvanced) == [HighWatermarkAdvanced(11)]
     assert not machine.sent(LogFetchRequest)
     machine.sync()
     (send,) = machine.sent(LogFetchRequest)
     assert send.request.log_end == LogPoint(5, 12)
+
+
+def test_many_batches_of_one_response_are_one_append_and_one_sync():
+    machine = machine_in("follower")
+    (send,) = machine.sent(LogFetchRequest)
+    voters = voter_set(1, 2, 3, 4).to_record()
+    records = [batch(offset, 5) for offset in range(10, 60)]
+    records[20] = records[20]._replace(controls=(voters,))
+    machine.answer(send, from_leader(machine, high_watermark=60, batches=tuple(records)))
+    assert machine.of(Append) == [Append(tuple(records))]
+    assert machine.of(Sync) == [Sync(LogPoint(5, 60))]
+    assert machine.of(VotersChanged) == [VotersChanged(voter_set(1, 2, 3, 4))]
+
+
+def test_change_of_several_batches_is_one_append_and_one_sync():
+    machine = machine_in("leader")
+    machine.commit_everything()
+    first = data_batch(machine, 2)
+    second = first._replace(base_offset=first.end_offset, end_offset=first.end_offset + 3)
+    step = machine.replica.append(machine.epoch, (first, second), machine.now_ms)
+    actions = [action for action in step.actions if isinstance(action, Append | Sync)]
+    assert actions == [Append((first, second)), Sync(LogPoint(machine.epoch, second.end_offset))]
 
 
 def test_sync_of_truncated_records_does_not_count():
@@ -419,6 +443,17 @@ def test_follower_replaces_its_log_by_a_snapshot():
     assert (core.log.start_offset, core.log.end) == (40, LogPoint(5, 40))
     assert (core.high_watermark, core.history.last_voters) == (40, voters)
     assert core.history.records_at(39) == controls
+
+
+def test_snapshot_that_the_follower_has_is_not_requested_without_a_pause():
+    log = LogView(start_offset=8, end_offset=10, epochs=[(4, 8)], snapshots=[(SNAPSHOT, 100)])
+    machine = Machine(election=ElectionState(EPOCH, 2), log=log)
+    (send,) = machine.sent(LogFetchRequest)
+    machine.answer(send, from_leader(machine, snapshot=SNAPSHOT))
+    assert machine.of(Violation)
+    assert not machine.sent(FetchSnapshotRequest)
+    # It looks for a leader elsewhere, and returns to this one after a pause.
+    assert [send.destination.node_id for send in machine.sent(LogFetchRequest)] != [2]
 
 
 def test_damaged_snapshot_is_fetched_again():

@@ -150,8 +150,8 @@ def test_first_records_with_dynamic_voters():
     (append,) = machine.of(Append)
     ids = tuple(QuorumVoter(node_id) for node_id in (1, 2, 3))
     change = LeaderChange(1, ids, (QuorumVoter(1), QuorumVoter(2)))
-    assert append.batch.controls == (change,)
-    assert (append.batch.base_offset, append.batch.epoch) == (LOG_END.offset, EPOCH + 1)
+    assert append.batches[0].controls == (change,)
+    assert (append.batches[0].base_offset, append.batches[0].epoch) == (LOG_END.offset, EPOCH + 1)
     (changed,) = [c for c in machine.of(LeaderChanged) if c.leader_id == 1]
     assert changed == LeaderChanged(1, EPOCH + 1, LOG_END.offset)
 

@@ -292,7 +292,7 @@ def test_new_leader_records_its_own_listeners():
     machine.core.history.reset(3, [KRaftVersion(1), moved_voters().to_record()])
     machine.become_leader()
     (append,) = machine.of(Append)
-    change, version, voters = append.batch.controls
+    change, version, voters = append.batches[0].controls
     assert isinstance(change, LeaderChange)
     assert (version, voters) == (KRaftVersion(1), voter_set(1, 2, 3).to_record())
 
@@ -302,14 +302,14 @@ def test_first_leader_records_the_voters_of_the_formatted_snapshot():
     machine.core.history.reset(-1, [KRaftVersion(1), voter_set(1, 2, 3).to_record()])
     machine.become_leader()
     (append,) = machine.of(Append)
-    assert append.batch.controls[1:] == (KRaftVersion(1), voter_set(1, 2, 3).to_record())
+    assert append.batches[0].controls[1:] == (KRaftVersion(1), voter_set(1, 2, 3).to_record())
 
 
 def test_static_leader_writes_ids_only():
     machine = machine_in("leader", is_static=True)
     (append,) = machine.of(Append)
     ids = tuple(QuorumVoter(node_id) for node_id in (1, 2, 3))
-    assert append.batch.controls == (LeaderChange(1, ids, (QuorumVoter(1), QuorumVoter(2))),)
+    assert append.batches[0].controls == (LeaderChange(1, ids, (QuorumVoter(1), QuorumVoter(2))),)
     assert machine.of(Persist)[-1].data_version == 0
     assert machine.core.persisted.voters == (1, 2, 3)
 
@@ -324,7 +324,7 @@ def test_kraft_version_is_raised_when_all_voters_have_described_themselves():
         assert machine.ask(request).error is ErrorCode.NONE
     step = machine.replica.upgrade(machine.epoch, 1, machine.now_ms)
     (append,) = [action for action in step.actions if isinstance(action, Append)]
-    assert append.batch.controls == (KRaftVersion(1), voter_set(1, 2, 3).to_record())
+    assert append.batches[0].controls == (KRaftVersion(1), voter_set(1, 2, 3).to_record())
     assert machine.core.history.kraft_version == 1
     assert set(machine.core.state.voters) == {1, 2, 3}
     assert not machine.replica.upgrade(machine.epoch, 1, machine.now_ms).actions

@@ -22,6 +22,8 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.listeners.listeners import between_brokers, to_controllers
+from wirebroker.config.rows.authorizer import STANDARD
+from wirebroker.quorum.membership import leader_refusals
 from wirebroker.security.sasl.first_users import first_users
 
 if TYPE_CHECKING:
@@ -185,6 +187,32 @@ async def test_broker_with_a_refused_login_does_not_join(tmp_path: Path) -> None
         with pytest.raises(StartError, match="it rejects broker with PLAIN") as refused:
             await second.start()
         assert "secret" not in str(refused.value)
+    finally:
+        await first.stop()
+
+
+async def test_broker_without_cluster_action_does_not_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_refusals, "FIRST_PATIENCE_S", 0.5)
+    ports = free_ports(3)
+    folder = tmp_path / "1"
+    name = "listener.name.controller.plain.sasl.jaas.config"
+    secured = {"authorizer.class.name": STANDARD, "super.users": "User:broker"}
+    known = PLAIN.replace(";", ' user_joiner="joiner-secret";')
+    configs = settings(folder, 1, ports) | secured | {name: known}
+    first = Server(config_of(folder / "data", settings=configs))
+    await first.start()
+    try:
+        login = f'{_PACKAGE}plain.PlainLoginModule required username="joiner" password='
+        late = settings(tmp_path / "2", 2, ports) | secured | {name: f'{login}"joiner-secret";'}
+        second = Server(config_of(tmp_path / "2" / "data", settings=late))
+        lacking = "User:joiner lacks CLUSTER_ACTION on CLUSTER"
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(StartError, match=lacking) as refused:
+                await second.start()
+        command = "wirebroker acl create --allow User:joiner --operation cluster_action --cluster"
+        assert command in refused.value.mend
     finally:
         await first.stop()
 

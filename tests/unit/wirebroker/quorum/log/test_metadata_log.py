@@ -244,7 +244,7 @@ async def test_disk_full_fails_only_its_request(node, monkeypatch, caplog):
 async def test_failed_write_leaves_the_log_unchanged(node, monkeypatch):
     log = await node.start()
 
-    def append(store, batches):
+    def append(store, buffers, headers):
         raise OSError(errno.EIO, "no space")
 
     with monkeypatch.context() as patch:
@@ -316,7 +316,7 @@ async def test_failed_write_does_not_undo_a_change_being_published(node, monkeyp
         entered.set()
         await go.wait()
 
-    def append(store, batches):
+    def append(store, buffers, headers):
         raise OSError(errno.ENOSPC, "no space")
 
     log.follower.subscribe("the test", listen)
@@ -341,7 +341,7 @@ async def test_synced_changes_are_answered_even_if_the_disk_then_fails(node, mon
             entered.set()
             await go.wait()
 
-    def append(store, batches):
+    def append(store, buffers, headers):
         raise OSError(errno.EIO, "disk on fire")
 
     log.follower.subscribe("the test", listen)

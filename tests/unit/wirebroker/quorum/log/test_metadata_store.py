@@ -33,7 +33,7 @@ def _append(store: MetadataStore) -> None:
     builder = BatchBuilder(base_offset=store.end_offset, leader_epoch=1, timestamp_ms=1)
     builder.add(NO_OP)
     builder.finish_batch()
-    store.append(builder.batches)
+    store.append(*builder.batches)
 
 
 def test_name_of_a_new_segment_is_synced_with_its_first_records(tmp_path: Path) -> None:
@@ -54,6 +54,23 @@ def test_name_of_a_new_segment_is_synced_with_its_first_records(tmp_path: Path) 
     assert len(files.synced) == 1
     store.sync()
     assert files.synced == [store.directory] * 2
+    store.close()
+
+
+def test_name_of_a_segment_is_synced_again_after_a_start(tmp_path: Path) -> None:
+    """A killed process may have created the segment without that sync."""
+    first = MetadataStore(Files(), str(tmp_path), SystemClock())
+    first.open()
+    first.recover()
+    _append(first)
+    first.close()
+    files = _CountedFiles()
+    store = MetadataStore(files, str(tmp_path), SystemClock())
+    store.open()
+    store.recover()
+    _append(store)
+    store.sync()
+    assert files.synced == [store.directory]
     store.close()
 
 

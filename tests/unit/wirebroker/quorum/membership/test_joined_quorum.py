@@ -84,7 +84,9 @@ async def test_broker_port_given_as_controller_fails_at_once(tmp_path):
         with pytest.raises(
             StartError, match=f"{port} is a client listener, not a controller listener"
         ):
-            await find_cluster(controllers, clock=SystemClock(), timeout_s=10 * PATIENCE_S)
+            await find_cluster(
+                controllers, Config({}), clock=SystemClock(), timeout_s=10 * PATIENCE_S
+            )
         await controllers.close()
 
 

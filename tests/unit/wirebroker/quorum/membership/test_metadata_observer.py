@@ -253,7 +253,10 @@ async def test_leader_that_keeps_refusing_ends_the_observer(folder, error):
         await refused(leader, error)
         assert observer.parts.failure is None
         clock.passed_ms += 2_000
-    assert f"refused this node for 10 s: {error.name}" in await observer.failure()
+    failure = await observer.failure()
+    assert f"refused this node for 10 s: {error.name}" in failure
+    is_denied = error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert ("User:ANONYMOUS lacks CLUSTER_ACTION on CLUSTER" in failure) == is_denied
     assert not await observer.parts.until_caught_up(PATIENCE_S)
     await observer.stop()
 
@@ -271,6 +274,47 @@ async def test_leader_that_refuses_for_a_moment_is_followed_again(folder, error)
         clock.passed_ms += 9_000
     leader.write(topic("last", 4))
     await observer.until(leader.end_offset)
+    assert observer.parts.failure is None
+    await observer.stop()
+
+
+async def test_observer_that_no_controller_lets_in_ends_with_the_missing_right(folder):
+    leader, other, clock = Leader(), Leader(node_id=102), HandClock()
+    leader.error = other.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            ' username="joiner" password="a-secret";'
+        ),
+    }
+    observer = Observer(folder, Servers(leader, other), settings, clock=clock)
+    await observer.start()
+    for _ in range(3):
+        count = len(leader.asked) + len(other.asked)
+        await until(lambda: len(leader.asked) + len(other.asked) > count)  # noqa: B023
+        assert observer.parts.failure is None
+        clock.passed_ms += 2_000
+    assert "User:joiner lacks CLUSTER_ACTION on CLUSTER" in await observer.failure()
+    assert "wirebroker acl create --allow User:joiner" in str(observer.parts.remedy)
+    await observer.stop()
+
+
+async def test_observer_waits_for_controllers_that_have_no_leader(folder):
+    """Without a leader a controller may not have loaded the ACLs."""
+    leader, clock = Leader(), HandClock()
+    leader.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    observer = Observer(folder, Servers(leader), clock=clock)
+    await observer.start()
+    for _ in range(2):
+        count = len(leader.asked)
+        await until(lambda: len(leader.asked) > count)  # noqa: B023 - awaited here
+        clock.passed_ms += 2_000
+    leader.error = ErrorCode.NONE
+    leader.write(topic("a", 1))
+    await observer.until(2)
     assert observer.parts.failure is None
     await observer.stop()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
 from wirebroker.codecs.records.control import KRaftVersion
 from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
-from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, TOPIC_ID
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, TOPIC_ID, MetadataStore
 from wirebroker.quorum.raft import raft_replies
 from wirebroker.quorum.raft.raft_log import RaftLog
 
@@ -79,6 +79,40 @@ async def test_uncommitted_records_of_a_separated_leader_are_truncated(
         await quorum.until_applied(end)
         assert set(first.follower.image.topics) == {"a", "b"}
         assert first.log == second.log
+
+
+async def test_follower_writes_and_syncs_many_small_batches_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[int] = []
+    syncs: list[str] = []
+    append, sync = MetadataStore.append, MetadataStore.sync
+
+    def counted_append(store: MetadataStore, buffers: Any, headers: Any) -> None:
+        append(store, buffers, headers)
+        if store.directory.startswith(str(follower.directory)):
+            writes.append(len(headers))
+
+    def counted_sync(store: MetadataStore) -> None:
+        sync(store)
+        if store.directory.startswith(str(follower.directory)):
+            syncs.append(store.directory)
+
+    async with QuorumInMemory(tmp_path, 3) as quorum:
+        leader = await quorum.leader()
+        follower = next(one for one in quorum.members.values() if one is not leader)
+        await quorum.until_applied(leader.append("first"))
+        await follower.kill()
+        for number in range(200):
+            end = leader.append(f"topic-{number}")
+        await quorum.until_applied(end)
+        monkeypatch.setattr(MetadataStore, "append", counted_append)
+        monkeypatch.setattr(MetadataStore, "sync", counted_sync)
+        await follower.start()
+        await quorum.until_applied(end)
+    assert writes[0] >= 200
+    # Another one is at the start: a killed process may have left unsynced records.
+    assert len(syncs) <= 1 + len(writes)
 
 
 @KINDS

@@ -8,7 +8,7 @@ from wirebroker.coordinator.raft.protocol.actions import Append, LeaderChanged, 
 from wirebroker.quorum.raft.superseded_writes import needed
 
 FIRST, SECOND, THIRD = (Persist(ElectionState(epoch), 0) for epoch in (1, 2, 3))
-APPEND = Append(RaftBatch(0, 1, 2))
+APPEND = Append((RaftBatch(0, 1, 2),))
 
 
 def test_only_the_last_write_before_an_effect_is_needed() -> None:
