@@ -7,10 +7,11 @@ Source: Kafka's ConsumerGroup.currentPartitionEpoch, addPartitionEpochs and remo
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.coordinator.groups.consumer.consumer_member import (
         AssignedPartitions,
@@ -28,11 +29,23 @@ class PartitionEpochs:
         version: Rises with each change.
     """
 
-    __slots__ = ("_epochs", "version")
+    __slots__ = ("_epochs", "_notes", "version")
 
     def __init__(self) -> None:
         self._epochs: dict[bytes, dict[int, int]] = {}
+        self._notes: list[set[bytes]] = []
         self.version = 0
+
+    @contextmanager
+    def noting_new_owners(self) -> Iterator[set[bytes]]:
+        """Add the topics whose partitions get owners in this block to a set."""
+        topic_ids: set[bytes] = set()
+        self._notes.append(topic_ids)
+        try:
+            yield topic_ids
+        finally:
+            # Not by equality: other sets may have the same topics.
+            self._notes = [other for other in self._notes if other is not topic_ids]
 
     def of(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that has a partition, or NO_OWNER."""
@@ -67,6 +80,8 @@ class PartitionEpochs:
                 del self._epochs[topic_id]
 
     def _add(self, partitions: AssignedPartitions, epoch: int) -> None:
+        for topic_ids in self._notes:
+            topic_ids.update(partitions)
         for topic_id, indexes in partitions.items():
             known = self._epochs.get(topic_id)
             if known is not None:

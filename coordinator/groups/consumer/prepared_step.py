@@ -1,7 +1,9 @@
 """The next step of a member with thousands of topics, computed in slices before its heartbeat runs.
 
 An operation runs without a break, so it must not compute much. The computation reads the state of
-one moment; if that changes meanwhile, it is repeated, and at last left to the operation.
+one moment. If the member or its target changes meanwhile, it is repeated, and at last left to the
+operation. Other members may move meanwhile: they give up partitions, which this member gets with
+its next heartbeat, or they get partitions, which must not be among those that this member gets.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _FEW: Final = 500
 # Computations, before the operation does it.
 _MOST_ATTEMPTS: Final = 3
+_NONE: Final[Mapping[int, int]] = {}
 
 
 class _SubscribedIds:
@@ -67,16 +70,22 @@ class StepInputs(NamedTuple):
 
     def are(self, other: StepInputs) -> bool:
         """Return whether the other inputs are the same."""
+        is_same_moment = self.version == other.version and self.topics is other.topics
+        return is_same_moment and self.are_of_same_step(other)
+
+    def are_of_same_step(self, other: StepInputs) -> bool:
+        """Return whether the other inputs differ at most by the moves of other members.
+
+        The topics may be older: the step is the one of a heartbeat before they changed.
+        """
         aim, other_aim = self.aim, other.aim
         return (
             self.owners is other.owners
-            and self.version == other.version
-            and self.topics is other.topics
             and aim.epoch == other_aim.epoch
             and aim.partitions is other_aim.partitions
             and aim.has_subscription_changed is other_aim.has_subscription_changed
             and aim.owned is other_aim.owned
-            and self.names == other.names
+            and (self.names is other.names or self.names == other.names)
             and self.member == other.member
         )
 
@@ -95,6 +104,17 @@ class PreparedStep(NamedTuple):
     member: ConsumerMember
     record: CoordinatorRecord | None
     assignment: Mapping[str, Any]
+
+    def adds_any_of(self, topic_ids: set[bytes]) -> bool:
+        """Return whether other members now own partitions of these topics that it adds."""
+        before, after, owners = self.inputs.member, self.member.assigned, self.inputs.owners
+        for topic_id in topic_ids & after.keys():
+            added = after[topic_id].keys() - before.assigned.get(topic_id, _NONE).keys()
+            if added:
+                added -= before.revoking.get(topic_id, _NONE).keys()
+                if not added.isdisjoint(owners.of_topic(topic_id)):
+                    return True
+        return False
 
 
 def inputs_of(
@@ -131,16 +151,20 @@ def is_large(shard: ServingShard, body: Any) -> bool:
 def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedStep | None]:
     """Return the next step of a request's member.
 
-    Return None if the operation has to compute it, because the state changes again and again.
+    Return None if the operation has to compute it, because the member or its target changes again
+    and again.
     """
     for _ in range(_MOST_ATTEMPTS):
         inputs = _present_inputs(shard, request)
         if inputs is None:
             return None
-        prepared = yield from _computed(request.body.group_id, inputs)
+        with inputs.owners.noting_new_owners() as topic_ids:
+            prepared = yield from _computed(request.body.group_id, inputs)
         present = _present_inputs(shard, request)
-        if present is not None and present.are(inputs):
-            return prepared
+        if present is None or not present.are_of_same_step(inputs):
+            continue
+        if not prepared.adds_any_of(topic_ids):
+            return prepared._replace(inputs=present)
     return None
 
 
