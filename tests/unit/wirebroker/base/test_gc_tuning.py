@@ -59,6 +59,26 @@ def test_frozen_objects_can_be_collected_again():
         assert gc.get_freeze_count() > 0
 
 
+def test_frozen_objects_are_not_counted_after_each_collection(monkeypatch):
+    monkeypatch.setattr(gc_tuning, "_LONGEST_MS", -1.0)
+    counts: list[int] = []
+    count = gc.get_freeze_count
+
+    def counted() -> int:
+        counts.append(count())
+        return counts[-1]
+
+    with GarbagePolicy() as policy:
+        policy.keep_all()
+        monkeypatch.setattr(gc, "get_freeze_count", counted)
+        kept: list[list[int]] = []
+        for _ in range(10):
+            kept += [[] for _ in range(1_000)]
+            gc.collect()
+        assert not counts
+        assert count() > len(kept)
+
+
 # In a separate process: this one has millions of objects, which would all be walked.
 _MUCH_IS_KEPT = """
 import gc
