@@ -4,8 +4,9 @@ A full collection takes 60 ms with 10,000 partitions. Reference counts free what
 cycles are rare and young. So the young generations are collected often, and when a full collection
 takes too long, its survivors are frozen (gc.freeze).
 
-A frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one collection
-examines all of them: a tenth of a second per million. Objects from imports are never collected.
+A frozen cycle that becomes garbage stays until the process's memory blocks have doubled. Then one
+collection examines all objects: a tenth of a second per million. Blocks are counted, because to
+count frozen objects means to visit each of them. Objects from imports are never collected.
 
 The settings affect the whole process, so only a broker's process uses them.
 """
@@ -13,6 +14,7 @@ The settings affect the whole process, so only a broker's process uses them.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -28,8 +30,8 @@ _THRESHOLDS: Final = (1_000, 2, 0)
 # After a collection that takes longer (CPU time), survivors are frozen.
 _LONGEST_MS: Final = 2.0
 
-# Frozen objects beyond twice the earlier number before all are examined: 50 MiB.
-_ROOM: Final = 200_000
+# Memory blocks beyond twice the earlier number before all objects are examined: 50 MiB.
+_ROOM: Final = 400_000
 
 _FULL: Final = 2
 
@@ -59,14 +61,12 @@ def collect_frozen() -> None:
 class GarbagePolicy:
     """Context manager that keeps the process's collections short."""
 
-    __slots__ = ("_before", "_began", "_looks_at_all", "_max_frozen", "_most_frozen")
+    __slots__ = ("_before", "_began", "_looks_at_all", "_max_blocks")
 
     def __init__(self) -> None:
         self._before = gc.get_threshold()
         self._began = 0.0
-        self._max_frozen = _ROOM
-        # Upper bound of the frozen objects: those that were freed since are counted too.
-        self._most_frozen = 0
+        self._max_blocks = _ROOM
         # Whether the next full collection sees the frozen objects.
         self._looks_at_all = False
 
@@ -92,7 +92,7 @@ class GarbagePolicy:
         one.
         """
         gc.freeze()
-        self._count_frozen()
+        self._limit_growth()
         gc.collect()
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
@@ -104,21 +104,14 @@ class GarbagePolicy:
             self._keep()
 
     def _keep(self) -> None:
+        if sys.getallocatedblocks() > self._max_blocks and not self._looks_at_all:
+            gc.unfreeze()
+            self._looks_at_all = True
+            return
+        gc.freeze()
         if self._looks_at_all:
             self._looks_at_all = False
-            gc.freeze()
-            self._count_frozen()
-            return
-        if self._most_frozen > self._max_frozen:
-            # Only now, because the count visits all of them: 10 to 50 ms per million.
-            self._most_frozen = gc.get_freeze_count()
-            if self._most_frozen > self._max_frozen:
-                gc.unfreeze()
-                self._looks_at_all = True
-                return
-        self._most_frozen += len(gc.get_objects(generation=_FULL))
-        gc.freeze()
+            self._limit_growth()
 
-    def _count_frozen(self) -> None:
-        self._most_frozen = gc.get_freeze_count()
-        self._max_frozen = 2 * self._most_frozen + _ROOM
+    def _limit_growth(self) -> None:
+        self._max_blocks = 2 * sys.getallocatedblocks() + _ROOM
