@@ -60,7 +60,8 @@ class PartitionEpochs:
         if old is not None and new is not None and _is_same(old, new):
             return
         self.version += 1
-        if old is not None:
+        # Another epoch of the same partitions only replaces the old one.
+        if old is not None and (new is None or not _has_same_partitions(old, new)):
             self._remove(old.assigned, old.epoch)
             self._remove(old.revoking, old.epoch)
         if new is not None:
@@ -103,5 +104,8 @@ class PartitionEpochs:
 
 
 def _is_same(old: ConsumerMember, new: ConsumerMember) -> bool:
-    same_partitions = old.assigned is new.assigned and old.revoking is new.revoking
-    return same_partitions and old.epoch == new.epoch
+    return _has_same_partitions(old, new) and old.epoch == new.epoch
+
+
+def _has_same_partitions(old: ConsumerMember, new: ConsumerMember) -> bool:
+    return old.assigned is new.assigned and old.revoking is new.revoking

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 from wirebroker.coordinator.groups.consumer import joining
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
-from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
+from wirebroker.coordinator.groups.consumer.consumer_member import (
+    JOIN_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    MemberState,
+)
 from wirebroker.coordinator.groups.consumer.consumer_records import current_record_in_steps
 from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile_in_steps
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import TopicImage
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.consumer.joining import StaticReturn
     from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
@@ -98,12 +103,14 @@ class PreparedStep(NamedTuple):
         member: The member after the step.
         record: The record of that; None if nothing changes.
         assignment: The assignment of a response.
+        returned: The change before it, of a static member that takes its predecessor's place.
     """
 
     inputs: StepInputs
     member: ConsumerMember
     record: CoordinatorRecord | None
     assignment: Mapping[str, Any]
+    returned: StaticReturn | None = None
 
     def adds_any_of(self, topic_ids: set[bytes]) -> bool:
         """Return whether other members now own partitions of these topics that it adds."""
@@ -140,12 +147,27 @@ def is_large(shard: ServingShard, body: Any) -> bool:
     group = shard.groups.get(body.group_id)
     if not isinstance(group, ConsumerGroup) or body.member_epoch < 0:
         return False
-    member = group.members.get(body.member_id)
+    member = _present_member(group, body)
     if member is None or max(len(group.target_of(member)), len(member.assigned)) <= _FEW:
         return False
     return body.subscribed_topic_names is not None or not member.is_reconciled_to(
         group.assignment_epoch
     )
+
+
+def _present_member(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
+    """Return the member of a request, before it; None if it is not known."""
+    existing = _returning(group, body)
+    if existing is not None:
+        return joining.successor(existing, body.member_id)
+    return group.members.get(body.member_id)
+
+
+def _returning(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
+    """Return the static member whose place the member of a request takes."""
+    existing = group.static_member(body.instance_id) if body.member_epoch == JOIN_EPOCH else None
+    is_away = existing is not None and existing.epoch == LEAVE_STATIC_EPOCH
+    return existing if is_away and body.member_id else None
 
 
 def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedStep | None]:
@@ -159,7 +181,7 @@ def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedSt
         if inputs is None:
             return None
         with inputs.owners.noting_new_owners() as topic_ids:
-            prepared = yield from _computed(request.body.group_id, inputs)
+            prepared = yield from _computed(shard, request.body, inputs)
         present = _present_inputs(shard, request)
         if present is None or not present.are_of_same_step(inputs):
             continue
@@ -175,7 +197,7 @@ def _present_inputs(shard: ServingShard, request: ConsumerHeartbeat) -> StepInpu
     """
     body = request.body
     group = shard.groups.get(body.group_id)
-    before = group.members.get(body.member_id) if isinstance(group, ConsumerGroup) else None
+    before = _present_member(group, body) if isinstance(group, ConsumerGroup) else None
     if before is None or before.state is MemberState.UNKNOWN:
         return None
     assert isinstance(group, ConsumerGroup)
@@ -187,13 +209,46 @@ def _present_inputs(shard: ServingShard, request: ConsumerHeartbeat) -> StepInpu
     return inputs_of(shard, group, member, target, body.topic_partitions, has_changed=has_changed)
 
 
-def _computed(group_id: str, inputs: StepInputs) -> Steps[PreparedStep]:
+def _computed(shard: ServingShard, body: Any, inputs: StepInputs) -> Steps[PreparedStep]:
+    group_id, returned = body.group_id, None
+    group = shard.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    existing = _returning(group, body)
+    if existing is not None:
+        returned = yield from joining.return_in_steps(group, existing, body.member_id)
     member = yield from reconcile_in_steps(inputs.member, inputs.aim)
     record = None
     if member != inputs.member:
         record = yield from current_record_in_steps(group_id, member)
     assignment = yield from assignment_in_steps(member)
-    return PreparedStep(inputs, member, record, assignment)
+    return PreparedStep(inputs, member, record, assignment, returned)
+
+
+class PreparedAway(NamedTuple):
+    """A static member that leaves for a while.
+
+    Attributes:
+        existing: The member before.
+        record: The record of it as away.
+    """
+
+    existing: ConsumerMember
+    record: CoordinatorRecord
+
+
+def leaves_much(shard: ServingShard, body: Any) -> ConsumerMember | None:
+    """Return the static member with many topics that leaves for a while with a request."""
+    group = shard.groups.get(body.group_id)
+    if not isinstance(group, ConsumerGroup) or body.member_epoch != LEAVE_STATIC_EPOCH:
+        return None
+    member = group.static_member(body.instance_id)
+    return member if member is not None and len(member.assigned) > _FEW else None
+
+
+def prepare_away(group_id: str, existing: ConsumerMember) -> Steps[PreparedAway]:
+    """Return the record of a static member as away."""
+    record = yield from current_record_in_steps(group_id, existing.as_away())
+    return PreparedAway(existing, record)
 
 
 def assignment_in_steps(member: ConsumerMember) -> Steps[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Heartbeats of large groups: their topics are hashed in slices before the operation runs."""
+"""Heartbeats of large groups: their topics are hashed and sorted in slices before they run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.base.clock import Slices
-from wirebroker.coordinator.groups.shard.topic_lookup import unhashed
+from wirebroker.coordinator.groups.shard.topic_lookup import is_unsorted, look_up, unhashed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from wirebroker.api.broker import Broker
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
-    from wirebroker.coordinator.groups.topic_hashes import Names
+    from wirebroker.base.clock import Steps
 
     Result = Mapping[str, Any] | Awaitable[Mapping[str, Any]]
 
@@ -30,14 +29,13 @@ def submit(
         beat: Submits the operation.
     """
     shard = broker.groups.shard_of(group_id)
-    missing = None if shard is None else unhashed(shard, group_id, names)
-    if shard is None or not missing:
+    if shard is None or not (unhashed(shard, group_id, names) or is_unsorted(shard, group_id)):
         return beat()
-    return _after_hashing(broker, shard, missing, beat)
+    return _after_look_up(broker, look_up(shard, group_id, names), beat)
 
 
-async def _after_hashing(
-    broker: Broker, shard: GroupShard, names: Names, beat: Callable[[], Result]
+async def _after_look_up(
+    broker: Broker, steps: Steps[None], beat: Callable[[], Result]
 ) -> Mapping[str, Any]:
-    await Slices(broker.clock).run(shard.topic_hashes.add(names))
+    await Slices(broker.clock).run(steps)
     return await response_of(beat())
