@@ -7,11 +7,10 @@ Source: Kafka's ConsumerGroup.currentPartitionEpoch, addPartitionEpochs and remo
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from wirebroker.coordinator.groups.consumer.consumer_member import (
         AssignedPartitions,
@@ -36,16 +35,16 @@ class PartitionEpochs:
         self._notes: list[set[bytes]] = []
         self.version = 0
 
-    @contextmanager
-    def noting_new_owners(self) -> Iterator[set[bytes]]:
-        """Add the topics whose partitions get owners in this block to a set."""
+    def note_new_owners(self) -> set[bytes]:
+        """Return a set to which topics are added whose partitions get owners, until `forget`."""
         topic_ids: set[bytes] = set()
         self._notes.append(topic_ids)
-        try:
-            yield topic_ids
-        finally:
-            # Not by equality: other sets may have the same topics.
-            self._notes = [other for other in self._notes if other is not topic_ids]
+        return topic_ids
+
+    def forget(self, topic_ids: set[bytes]) -> None:
+        """Add no more topics to a set."""
+        # Not by equality: other sets may have the same topics.
+        self._notes = [other for other in self._notes if other is not topic_ids]
 
     def of(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that has a partition, or NO_OWNER."""

@@ -180,8 +180,11 @@ def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedSt
         inputs = _present_inputs(shard, request)
         if inputs is None:
             return None
-        with inputs.owners.noting_new_owners() as topic_ids:
+        topic_ids = inputs.owners.note_new_owners()
+        try:
             prepared = yield from _computed(shard, request.body, inputs)
+        finally:
+            inputs.owners.forget(topic_ids)
         present = _present_inputs(shard, request)
         if present is None or not present.are_of_same_step(inputs):
             continue
