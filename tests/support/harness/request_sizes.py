@@ -36,7 +36,7 @@ _LIMITS = (
     f"{_API}.data.produce:DENIED_AT_ONCE",
     f"{_API}.data.produce:_MANY_PARTITIONS",
     f"{_API}.groups.chunked_commit:_AT_ONCE",
-    f"{_API}.groups.consumer_group_heartbeat:_FEW_NAMES",
+    f"{_API}.groups.hashing:_FEW_NAMES",
     f"{_API}.groups.leave_group:_AT_ONCE",
     f"{_API}.groups.offset_fetch:_AT_ONCE",
     f"{_API}.topics.describe_topic_partitions:_AT_ONCE",

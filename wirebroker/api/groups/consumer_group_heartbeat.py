@@ -8,7 +8,7 @@ Source: Kafka's KafkaApis.handleConsumerGroupHeartbeat.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups import hashing, repeated_heartbeat
 from wirebroker.api.groups.group_errors import (
@@ -20,7 +20,6 @@ from wirebroker.api.groups.group_errors import (
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
-from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-# Topics that a heartbeat itself sorts and encodes: 0.5 ms.
-_FEW_NAMES: Final = 500
-
-
 @handles(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     permissions=(READ_GROUP, DESCRIBE_TOPIC),
@@ -67,7 +62,7 @@ def consumer_group_heartbeat(
         client_host(request),
         access_of(broker, request),
     )
-    if len(body.subscribed_topic_names or ()) > _FEW_NAMES:
+    if hashing.has_many_names(body):
         return _serve_in_slices(broker, heard)
     response = _serve(broker, heard)
     if isinstance(response, dict):
@@ -78,7 +73,8 @@ def consumer_group_heartbeat(
 
 async def _serve_in_slices(broker: Broker, heard: ConsumerHeartbeat) -> Mapping[str, Any]:
     """Sort and encode many topics in slices before the request is served."""
-    requested = await Slices(broker.clock).run(requested_names(heard.body.subscribed_topic_names))
+    names = heard.body.subscribed_topic_names
+    requested = await hashing.in_slices(broker, requested_names(names))
     return await response_of(_serve(broker, heard._replace(requested=requested)))
 
 
@@ -120,7 +116,7 @@ async def _beat_in_slices(
     """Compute the next step of a member with many topics in slices, then run the operation."""
     # One member at a time: the targets of many members that wait for each other would change first.
     async with broker.groups.preparing_steps:
-        prepared = await Slices(broker.clock).run(prepared_step.prepare(shard, heard))
+        prepared = await hashing.in_slices(broker, prepared_step.prepare(shard, heard))
         beat = partial(heartbeat, prepared=prepared)
         result = broker.groups.submit(heard.body.group_id, beat, heard, on_error=error_only)
     return await response_of(result)
@@ -131,7 +127,7 @@ async def _leave_in_slices(
 ) -> Mapping[str, Any]:
     """Encode a static member with many topics as away in slices, then run the operation."""
     group_id = heard.body.group_id
-    away = await Slices(broker.clock).run(prepared_step.prepare_away(group_id, member))
+    away = await hashing.in_slices(broker, prepared_step.prepare_away(group_id, member))
     beat = partial(heartbeat, prepared=away)
     return await response_of(broker.groups.submit(group_id, beat, heard, on_error=error_only))
 

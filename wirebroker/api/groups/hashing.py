@@ -1,12 +1,17 @@
-"""Heartbeats of large groups: their topics are hashed and sorted in slices before they run."""
+"""Work in slices before the heartbeats of large groups and members, each of which is one operation.
+
+Not compiled, because tests replace its constants.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.base.clock import Slices
 from wirebroker.coordinator.groups.shard.topic_lookup import is_unsorted, look_up, unhashed
+
+ResultT = TypeVar("ResultT")
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -15,6 +20,20 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
 
     Result = Mapping[str, Any] | Awaitable[Mapping[str, Any]]
+
+
+# Topics that a heartbeat itself sorts and encodes: 0.5 ms.
+_FEW_NAMES: Final = 500
+
+
+def has_many_names(body: Any) -> bool:
+    """Return whether the topics of a heartbeat should be sorted and encoded before."""
+    return len(body.subscribed_topic_names or ()) > _FEW_NAMES
+
+
+async def in_slices(broker: Broker, steps: Steps[ResultT]) -> ResultT:
+    """Return the result of steps."""
+    return await Slices(broker.clock).run(steps)
 
 
 def submit(
@@ -37,5 +56,5 @@ def submit(
 async def _after_look_up(
     broker: Broker, steps: Steps[None], beat: Callable[[], Result]
 ) -> Mapping[str, Any]:
-    await Slices(broker.clock).run(steps)
+    await in_slices(broker, steps)
     return await response_of(beat())

@@ -17,7 +17,6 @@ from wirebroker.api.groups.group_errors import (
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
-from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
@@ -72,7 +71,7 @@ async def _beat_in_slices(
 ) -> Mapping[str, Any]:
     """Compute the step of a member with many partitions in slices, then run the operation."""
     async with broker.groups.preparing_steps:
-        prepared = await Slices(broker.clock).run(share_step.prepare(shard, heard))
+        prepared = await hashing.in_slices(broker, share_step.prepare(shard, heard))
         beat = partial(heartbeat, prepared=prepared)
         result = broker.groups.submit(heard.body.group_id, beat, heard, on_error=error_only)
     return await response_of(result)

@@ -335,9 +335,10 @@ async def test_long_values_of_a_load_are_decoded_in_a_thread(monkeypatch):
         threads.add(threading.current_thread().name)
         return decoded_value(key, value)
 
-    monkeypatch.setattr("wirebroker.coordination.group_coordinator.decoded_value", noted)
     batches, groups = large_group()
     broker = group_broker(partitions={0: ListPartition(batches)})
+    assert broker.groups._partitions._decode is decoded_value
+    monkeypatch.setattr(broker.groups._partitions, "_decode", noted)
     await until(lambda: [*broker.groups.shards()])
     [shard] = broker.groups.shards()
     assert content(shard.groups["g"]) == content(groups.consumer())
@@ -354,8 +355,8 @@ async def test_timers_of_loaded_members_start_in_slices_once(monkeypatch):
         steps.append(sum(1 for _ in start(shard, now)))
         yield
 
-    monkeypatch.setattr(GroupShard, "start_timers", counted)
     broker = group_broker(partitions={0: ListPartition(batches)})
+    monkeypatch.setattr(broker.groups._partitions, "_start_timers", counted)
     await until(lambda: [*broker.groups.shards()])
     [shard] = broker.groups.shards()
     assert steps == [2]

@@ -169,7 +169,7 @@ async def test_steps_of_large_members_are_prepared_one_at_a_time(monkeypatch):
             super().__init__(clock, -1.0 if seconds is None else seconds)
 
     monkeypatch.setattr(prepared_step, "prepare", counted)
-    monkeypatch.setattr("wirebroker.api.groups.consumer_group_heartbeat.Slices", HandSlices)
+    monkeypatch.setattr("wirebroker.api.groups.hashing.Slices", HandSlices)
     members = broker.groups.shard_of("g").groups["g"].members
     beats = [
         begin(broker, KEY, 1, **joining(name, "t0", "t1", "t2", member_epoch=members[name].epoch))
@@ -182,7 +182,7 @@ async def test_steps_of_large_members_are_prepared_one_at_a_time(monkeypatch):
 
 
 async def test_many_names_are_prepared_before_the_heartbeat(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.groups.consumer_group_heartbeat._FEW_NAMES", 1)
+    monkeypatch.setattr("wirebroker.api.groups.hashing._FEW_NAMES", 1)
     broker = broker_with("t0", "t1")
     await turns()
     result = begin(broker, KEY, 1, **joining("m", "t1", "t0", "t1"))
