@@ -107,8 +107,7 @@ def _remove_records(
         outcome.records += member_tombstones(group_id, member.member_id)
     outcome.records += _regex_tombstones(group, members)
     topics = group.subscriptions.topics(without=members)
-    in_order = group.subscriptions.in_order(topics)
-    metadata_hash = shard.topic_hashes.of_group(topics, in_order)
+    metadata_hash = group.subscriptions.hash_of(topics, shard.topic_hashes)
     outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
     if len(members) == len(group.members):
         # Nothing is left to be assigned.

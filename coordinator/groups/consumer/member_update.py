@@ -186,8 +186,7 @@ class MemberUpdate:
                 f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
             )
         added = () if self.requested is None else self.requested.ordered
-        in_order = group.subscriptions.in_order(topics, added)
-        self._metadata_hash = shard.topic_hashes.of_group(topics, in_order)
+        self._metadata_hash = group.subscriptions.hash_of(topics, shard.topic_hashes, added)
         # A classic group has epoch 0 until the end of its first rebalance; no member may.
         if is_raised or not group.epoch or self._metadata_hash != group.metadata_hash:
             self.group_epoch = group.epoch + 1

@@ -165,8 +165,7 @@ def install(
             has_changed = has_changed or known.topics != result.topics
             outcome.records.append(record)
     topics = subscriptions.topics(resolved=wanted)
-    in_order = subscriptions.in_order(topics)
-    metadata_hash = shard.topic_hashes.of_group(topics, in_order)
+    metadata_hash = subscriptions.hash_of(topics, shard.topic_hashes)
     if has_changed or metadata_hash != group.metadata_hash:
         outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
         logger.info(

@@ -48,9 +48,12 @@ def unhashed(shard: ServingShard, group_id: str, names: Collection[str] = ()) ->
     """
     group = shard.groups.get(group_id)
     unchecked = isinstance(group, _KINDS) and group.checked_topics is not shard.image.topics
+    if isinstance(group, ConsumerGroup) and group.subscriptions.is_hashed(shard.topic_hashes):
+        unchecked = False
     if not names and not unchecked:
         return _NO_TOPICS
-    unknown = set(shard.topic_hashes.unknown(set(names)))
+    requested = names if isinstance(names, frozenset) else frozenset(names)
+    unknown = set(shard.topic_hashes.unknown(requested))
     if unchecked:
         assert isinstance(group, _KINDS)
         unknown |= shard.topic_hashes.unknown(_topics_of(group))
@@ -77,7 +80,8 @@ def is_unsorted(shard: ServingShard, group_id: str) -> bool:
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup) or group.checked_topics is shard.image.topics:
         return False
-    return group.subscriptions.needs_sorting
+    subscriptions = group.subscriptions
+    return subscriptions.needs_sorting and not subscriptions.is_hashed(shard.topic_hashes)
 
 
 def look_up(shard: ServingShard, group_id: str, names: Collection[str] = ()) -> Steps[None]:
