@@ -1,7 +1,9 @@
-"""The value of ConsumerGroupMemberMetadata, for members with thousands of topics.
+"""Values with thousands of names: ConsumerGroupMemberMetadata, ConsumerGroupRegularExpression.
 
     version (int16), four strings that may be null: instance id, rack, client id, client host
     names of topics, each with its length; other fields
+
+    version (int16), names of topics; other fields
 
 The names are encoded together, the other fields by the generic codec.
 """
@@ -17,28 +19,58 @@ from wirebroker.codecs.primitives import compact_nullable_string, compact_string
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.base.clock import Steps
+
 _VERSION: Final = 0
 _VERSION_BYTES: Final = 2
 _FIELDS_BEFORE_NAMES: Final = ("instance_id", "rack_id", "client_id", "client_host")
 # Longer names have lengths of two bytes.
 _MOST_IN_ONE_BYTE: Final = 126
+# One millisecond.
+_NAMES_PER_STEP: Final = 5_000
 
 
-def encode_subscription(names: Sequence[str], /, **fields: Any) -> bytes:
-    """Encode a value with its version; fields as in compiling/tables, but for the names."""
+def encode_subscription(
+    names: Sequence[str], /, encoded_names: bytes | None = None, **fields: Any
+) -> bytes:
+    """Encode a value with its version; fields as in compiling/tables, but for the names.
+
+    `encoded_names` are the names as `encoded_names_in_steps` returns them, if they are encoded.
+    """
     message = group_record_message(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA)
     others = encode_versioned(message, _VERSION, {**fields, "subscribed_topic_names": ()})
     before = map(compact_nullable_string, map(fields.get, _FIELDS_BEFORE_NAMES))
     position = _VERSION_BYTES + sum(map(len, before))
     end = position + len(uvarint(1))  # of the empty list
-    return b"".join((others[:position], _encoded_names(names), others[end:]))
+    encoded = _encoded_names(names) if encoded_names is None else encoded_names
+    return b"".join((others[:position], encoded, others[end:]))
+
+
+def encode_resolved(encoded_names: bytes, /, **fields: Any) -> bytes:
+    """Encode the value of ConsumerGroupRegularExpression; `encoded_names` are its topics."""
+    message = group_record_message(GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION)
+    others = encode_versioned(message, _VERSION, {**fields, "topics": ()})
+    end = _VERSION_BYTES + len(uvarint(1))  # of the empty list
+    return b"".join((others[:_VERSION_BYTES], encoded_names, others[end:]))
 
 
 def _encoded_names(names: Sequence[str]) -> bytes:
+    return uvarint(len(names) + 1) + (_encoded_part(names) if names else b"")
+
+
+def encoded_names_in_steps(names: Sequence[str]) -> Steps[bytes]:
     """Encode a compact array of strings."""
+    parts = [uvarint(len(names) + 1)]
+    for start in range(0, len(names), _NAMES_PER_STEP):
+        if start:
+            yield
+        parts.append(_encoded_part(names[start : start + _NAMES_PER_STEP]))
+    return b"".join(parts)
+
+
+def _encoded_part(names: Sequence[str]) -> bytes:
     lengths = list(map(len, names))
-    head = uvarint(len(names) + 1)
-    if max(lengths, default=0) <= _MOST_IN_ONE_BYTE and all(map(str.isascii, names)):
+    if max(lengths) <= _MOST_IN_ONE_BYTE and all(map(str.isascii, names)):
         heads = map(chr, map((1).__add__, lengths))
-        return head + "".join(map(str.__add__, heads, names)).encode("ascii")
-    return head + b"".join(map(compact_string, names))
+        return "".join(map(str.__add__, heads, names)).encode("ascii")
+    return b"".join(map(compact_string, names))

@@ -5,6 +5,8 @@ Source: Kafka's GroupMetadataManager.topicHashCache.
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from wirebroker.coordinator.groups.metadata_hash import group_hash, topic_hash
@@ -19,25 +21,49 @@ Names: TypeAlias = "set[str] | frozenset[str]"
 
 # Maximum number of names of missing topics to remember.
 _MOST_MISSING: Final = 50_000
+# Changes of the metadata, and topics of a change, that are remembered.
+_MOST_CHANGES: Final = 32
+_MOST_CHANGED: Final = 1_000
 
 
 class TopicHashes:
-    """The hashes of topics that groups subscribe to, by name."""
+    """The hashes of topics that groups subscribe to, by name.
 
-    __slots__ = ("_hashes", "_image", "_missing")
+    Attributes:
+        version: Rises with each change of the metadata.
+    """
+
+    __slots__ = ("_changes", "_hashes", "_image", "_missing", "version")
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
         self._hashes: dict[str, int] = {}
         # Names of topics that do not exist, so that they are not looked up again.
         self._missing: set[str] = set()
+        self.version = 0
+        # The changed topics of the last versions.
+        self._changes: deque[frozenset[str]] = deque(maxlen=_MOST_CHANGES)
 
     def follow(self, image: ClusterImage, changed: Iterable[str]) -> None:
         """Use new metadata; `changed` are topics that were created, changed or deleted."""
         self._image = image
-        for name in changed:
+        names = frozenset(changed)
+        self.version += 1
+        if len(names) <= _MOST_CHANGED:
+            self._changes.append(names)
+        else:
+            self._changes.clear()
+        for name in names:
             self._hashes.pop(name, None)
             self._missing.discard(name)
+
+    def has_changed_since(self, version: int, names: Names) -> bool:
+        """Return whether any of these topics may have changed since a version."""
+        count = self.version - version
+        if count > len(self._changes):
+            return True
+        recent = islice(reversed(self._changes), count)
+        return not all(map(names.isdisjoint, recent))
 
     def unknown(self, names: Names) -> Names:
         """Return the names whose topics `of_group` would have to look up."""

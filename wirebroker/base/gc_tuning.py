@@ -4,10 +4,9 @@ A full collection takes 60 ms with 10,000 partitions. Reference counts free what
 cycles are rare and young. So the young generations are collected often, and when a full collection
 takes too long, its survivors are frozen (gc.freeze).
 
-A frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one collection
-examines all of them: a tenth of a second per million. To count them takes half of that, so they are
-counted only after as many were frozen as may make the difference. Objects from imports are never
-collected.
+A frozen cycle that becomes garbage stays until the process's memory blocks have doubled. Then one
+collection examines all objects: a tenth of a second per million. Blocks are counted, because to
+count frozen objects means to visit each of them. Objects from imports are never collected.
 
 The settings affect the whole process, so only a broker's process uses them.
 """
@@ -15,6 +14,7 @@ The settings affect the whole process, so only a broker's process uses them.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +30,8 @@ _THRESHOLDS: Final = (1_000, 2, 0)
 # After a collection that takes longer (CPU time), survivors are frozen.
 _LONGEST_MS: Final = 2.0
 
-# Frozen objects beyond twice the earlier number before all are examined: 50 MiB.
-_ROOM: Final = 200_000
+# Memory blocks beyond twice the earlier number before all objects are examined: 50 MiB.
+_ROOM: Final = 400_000
 
 _FULL: Final = 2
 
@@ -61,14 +61,12 @@ def collect_frozen() -> None:
 class GarbagePolicy:
     """Context manager that keeps the process's collections short."""
 
-    __slots__ = ("_before", "_began", "_looks_at_all", "_max_frozen", "_uncounted")
+    __slots__ = ("_before", "_began", "_looks_at_all", "_max_blocks")
 
     def __init__(self) -> None:
         self._before = gc.get_threshold()
         self._began = 0.0
-        self._max_frozen = _ROOM
-        # How many more objects can be frozen before the frozen ones are counted.
-        self._uncounted = _ROOM
+        self._max_blocks = _ROOM
         # Whether the next full collection sees the frozen objects.
         self._looks_at_all = False
 
@@ -94,13 +92,8 @@ class GarbagePolicy:
         one.
         """
         gc.freeze()
-        self._expect_twice()
+        self._limit_growth()
         gc.collect()
-
-    def _expect_twice(self) -> None:
-        frozen = gc.get_freeze_count()
-        self._max_frozen = 2 * frozen + _ROOM
-        self._uncounted = self._max_frozen - frozen
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if info["generation"] != _FULL:
@@ -111,17 +104,14 @@ class GarbagePolicy:
             self._keep()
 
     def _keep(self) -> None:
+        if sys.getallocatedblocks() > self._max_blocks and not self._looks_at_all:
+            gc.unfreeze()
+            self._looks_at_all = True
+            return
+        gc.freeze()
         if self._looks_at_all:
             self._looks_at_all = False
-            gc.freeze()
-            self._expect_twice()
-            return
-        if self._uncounted <= 0:
-            frozen = gc.get_freeze_count()
-            if frozen > self._max_frozen:
-                gc.unfreeze()
-                self._looks_at_all = True
-                return
-            self._uncounted = max(self._max_frozen - frozen, _ROOM // 2)
-        self._uncounted -= len(gc.get_objects(generation=_FULL))
-        gc.freeze()
+            self._limit_growth()
+
+    def _limit_growth(self) -> None:
+        self._max_blocks = 2 * sys.getallocatedblocks() + _ROOM

@@ -1,26 +1,30 @@
 """Loads a coordinator's partition without blocking the event loop.
 
-A thread reads the log; the loop parses it in slices: 3 s for a million commits in single batches.
+A thread reads the log and decodes long values; the loop parses the rest in slices: 3 s for a
+million commits in single batches.
 
 Source: Kafka's CoordinatorLoaderImpl.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.storage.log.log import Log
 
 _READ_BYTES = 1 << 20
+# Values that are decoded on the loop: 1 ms.
+_LONGEST_ON_LOOP_BYTES = 16 << 10
 
 
 class Replayer(Protocol):
@@ -40,10 +44,16 @@ async def load(
     shard: Replayer,
     clock: Clock,
     on_walk: Callable[[KeyValueWalk], None] | None = None,
+    decode: Callable[[bytes, bytes], Any] | None = None,
 ) -> int:
     """Replay a log into a shard; return the number of records.
 
-    `on_walk` gets each walk over a piece of the log before its records are replayed.
+    Args:
+        log: The log.
+        shard: The target.
+        clock: The clock of the slices.
+        on_walk: Gets each walk over a piece of the log before its records are replayed.
+        decode: Decodes a key's long value in a thread; `shard.replay` then gets both as `known`.
 
     Raises:
         KafkaError, MalformedFrameError: The log is unreadable.
@@ -70,7 +80,11 @@ async def load(
         for record in walk:
             if ends:
                 await _replay_ends(ends, shard, slices)
-            shard.replay(*record)  # pyright: ignore[reportArgumentType] - one of two tuples
+            value = record[1]
+            if decode is None or value is None or len(value) <= _LONGEST_ON_LOOP_BYTES:
+                shard.replay(*record)  # pyright: ignore[reportArgumentType] - one of two tuples
+            else:
+                await _replay_long(shard, decode, record)
             count += 1
             # A record of a transaction with 10,000 partitions takes some milliseconds.
             if slices.is_over:
@@ -81,6 +95,14 @@ async def load(
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no complete batch at offset {offset}")
         offset = walk.next_offset
     return count
+
+
+async def _replay_long(
+    shard: Any, decode: Callable[[bytes, bytes], Any], record: Sequence[Any]
+) -> None:
+    key, value, *rest = record
+    known = await in_thread(Work.LOADING, decode, key, value)
+    shard.replay(key, value, *(rest or [NO_PRODUCER_ID]), known)
 
 
 async def _replay_ends(ends: list[tuple[int, bool]], shard: Replayer, slices: Slices) -> None:

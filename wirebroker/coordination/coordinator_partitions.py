@@ -16,12 +16,13 @@ from wirebroker.codecs.records.codec import Codec
 from wirebroker.coordination.coordinator_loading import Replayer, load
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.machine import Machine
+from wirebroker.coordinator.outcome import Moment
 from wirebroker.engine.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wirebroker.base.clock import Clock
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.outcome import Marker, Outcome
     from wirebroker.replica.leadership import LeadershipChange
     from wirebroker.replica.partition import Partition
@@ -67,10 +68,12 @@ class CoordinatorPartitions(Generic[ShardT]):
         "_clock",
         "_codec",
         "_commit_timeout_ms",
+        "_decode",
         "_is_stopped",
         "_new_shard",
         "_on_disk_failure",
         "_on_effect",
+        "_start_timers",
         "_terms",
         "_topic",
     )
@@ -88,11 +91,22 @@ class CoordinatorPartitions(Generic[ShardT]):
         commit_timeout_ms: int = 5_000,
         on_disk_failure: Callable[[Partition, OSError], None],
         on_effect: Callable[[Engine[ShardT], Any], None] | None = None,
+        decode: Callable[[bytes, bytes], Any] | None = None,
+        start_timers: Callable[[ShardT, Moment], Steps[None]] | None = None,
     ) -> None:
         """Begin without partitions.
 
-        `new_shard` makes the shard of a partition's log; `commit_timeout_ms` limits how long a
-        response waits for the commit of its records.
+        Args:
+            topic: The internal topic.
+            new_shard: Makes the shard of a partition's log.
+            clock: The clock.
+            codec: Compression of its records.
+            base_sequence: See PartitionLog.
+            commit_timeout_ms: Limits how long a response waits for the commit of its records.
+            on_disk_failure: Called if a log cannot be written.
+            on_effect: Carries out the effects of operations.
+            decode: Decodes long values of a load; see `load`.
+            start_timers: Starts the timers of a loaded shard in steps.
         """
         self._topic = topic
         self._new_shard = new_shard
@@ -102,6 +116,8 @@ class CoordinatorPartitions(Generic[ShardT]):
         self._commit_timeout_ms = commit_timeout_ms
         self._on_disk_failure = on_disk_failure
         self._on_effect = on_effect
+        self._decode = decode
+        self._start_timers = start_timers
         self._terms: dict[int, _Term[ShardT]] = {}
         self._is_stopped = False
 
@@ -161,7 +177,10 @@ class CoordinatorPartitions(Generic[ShardT]):
         log = term.log
         started_s = self._clock.monotonic()
         try:
-            count = await load(log.partition.log, term.shard, self._clock, log.replay_by)
+            count = await load(
+                log.partition.log, term.shard, self._clock, log.replay_by, self._decode
+            )
+            await self._begin_timers(term.shard)
         except Exception:  # a permanent failure must not look like loading
             term.error = ErrorCode.NOT_COORDINATOR
             logger.exception("cannot load %s", log.name)
@@ -174,6 +193,14 @@ class CoordinatorPartitions(Generic[ShardT]):
             log.name,
             (self._clock.monotonic() - started_s) * 1000,
         )
+
+    async def _begin_timers(self, shard: ShardT) -> None:
+        if self._start_timers is not None:
+            clock = self._clock
+            now = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
+            # In shorter slices, because several partitions load at once.
+            slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
+            await slices.run(self._start_timers(shard, now))
 
     def _activate(self, term: _Term[ShardT]) -> None:
         assert self._terms[term.log.partition.index] is term, "the term has ended"

@@ -5,6 +5,7 @@ Source: Kafka's GroupCoordinatorService.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,7 @@ from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
 from wirebroker.coordinator.groups.shard.kinds import is_loaded
-from wirebroker.coordinator.groups.shard.shard import GroupShard
+from wirebroker.coordinator.groups.shard.shard import GroupShard, decoded_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,9 +46,17 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
 
     Attributes:
         streams_topics: The internal topics of streams groups.
+        preparing_steps: Held while the next step of a large member is computed.
     """
 
-    __slots__ = ("_effects", "_metadata", "_persister", "settings", "streams_topics")
+    __slots__ = (
+        "_effects",
+        "_metadata",
+        "_persister",
+        "preparing_steps",
+        "settings",
+        "streams_topics",
+    )
 
     def __init__(
         self,
@@ -64,6 +73,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         self._effects: GroupEffects | None = None
         self._persister: Callable[[], StateInitializer] | None = None
         self.streams_topics = StreamsTopics(clock, controller)
+        self.preparing_steps = asyncio.Lock()
         topic = InternalTopic(
             CONSUMER_OFFSETS,
             partition_count=settings.offsets_topic_partition_count,
@@ -84,6 +94,8 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
             on_disk_failure=replicas.disk_failed,
             on_effect=self._begin_effect,
+            decode=decoded_value,
+            start_timers=GroupShard.start_timers,
         )
         super().__init__(topic, partitions, replicas.leaderships, clock)
 

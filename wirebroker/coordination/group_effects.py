@@ -33,7 +33,7 @@ from wirebroker.coordinator.groups.consumer import (
 )
 from wirebroker.coordinator.groups.consumer.downgrade import ServeDowngraded
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
-from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
+from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 from wirebroker.coordinator.groups.consumer.target_assignment import AssignInBackground
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
 from wirebroker.coordinator.groups.shard import topic_lookup
@@ -149,10 +149,11 @@ class GroupEffects:
             regex: ResolvedRegex(frozenset(topics), image.offset, began_ms)
             for regex, topics in found.items()
         }
-        topics = NO_TOPICS.union(*(regex.topics for regex in resolved.values()))
-        await slices.run(engine.machine.topic_hashes.add(topics))
+        for regex in resolved.values():
+            await slices.run(engine.machine.topic_hashes.add(regex.topics))
+        records = await slices.run(regexes.records_of(effect.group_id, resolved))
         if not engine.is_closed:
-            engine.run(regexes.install, effect.group_id, resolved)
+            engine.run(regexes.install, effect.group_id, records)
 
     # -- assignments -------------------------------------------------------------------------
 

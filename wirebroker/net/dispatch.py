@@ -259,7 +259,11 @@ class Dispatcher:
     async def _encode_later(self, entry: HandlerEntry, outcome: Awaitable[Any]) -> list[Piece]:
         response = await outcome
         if isinstance(response, LargeResponse) or holds_much(response):
-            return await self._encode_in_thread(entry, response)
+            pieces = await self._encode_in_thread(entry, response)
+            done = [response]
+            del outcome, response
+            await free_gradually(done)
+            return pieces
         return [self._codec()[1](entry.key, entry.version, response, entry.meter.errors)]
 
     async def _encode_in_thread(

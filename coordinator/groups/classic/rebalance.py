@@ -32,6 +32,7 @@ from wirebroker.coordinator.groups.classic.records import group_record
 from wirebroker.coordinator.outcome import Moment, Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.classic.classic_member import Member
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
@@ -273,15 +274,20 @@ def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, now: Moment) -> Out
     return outcome.then(prepare(shard, group, now))
 
 
-def on_loaded(shard: ClassicShard, now: Moment) -> Outcome:
+def start_timers(shard: ClassicShard, now: Moment) -> Steps[None]:
     """Start new sessions of loaded members."""
+    for group in tuple(shard.groups.values()):
+        if isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                expect_heartbeat(shard.timers, group.group_id, member, now)
+                yield
+
+
+def on_loaded(shard: ClassicShard, now: Moment) -> Outcome:
+    """Let the members of groups that are too large rejoin."""
     outcome = Outcome()
     for group in tuple(shard.groups.values()):
-        if not isinstance(group, ClassicGroup):
-            continue
-        for member in group.members.values():
-            expect_heartbeat(shard.timers, group.group_id, member, now)
-        if len(group.members) > shard.settings.max_size:
+        if isinstance(group, ClassicGroup) and len(group.members) > shard.settings.max_size:
             # The limit was lowered; members may commit before they must rejoin.
             outcome = outcome.then(prepare(shard, group, now))
     return outcome

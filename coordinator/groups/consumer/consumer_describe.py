@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
 from wirebroker.coordinator.groups.consumer.joining import existing_group
+from wirebroker.coordinator.groups.described_topics import described_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -51,18 +54,16 @@ def _with_members(
 ) -> Steps[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     for member, target in members:
-        described.append(_member(member, target, image))
+        described.append((yield from _member(member, target, image)))
         yield
     return {**head, "members": described}
 
 
 def _member(
     member: ConsumerMember, target: Mapping[bytes, frozenset[int]], image: ClusterImage
-) -> dict[str, Any]:
-    current: dict[bytes, list[int]] = {}
-    for partitions in (member.assigned, member.revoking):
-        for topic_id, epochs in partitions.items():
-            current.setdefault(topic_id, []).extend(epochs)
+) -> Steps[dict[str, Any]]:
+    names = yield from sorted_in_steps(member.topic_names, str)
+    current = yield from _current(member)
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -70,24 +71,23 @@ def _member(
         "member_epoch": member.epoch,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "subscribed_topic_names": sorted(member.topic_names),
+        "subscribed_topic_names": names,
         "subscribed_topic_regex": member.topic_regex,
-        "assignment": _assignment(current, image),
-        "target_assignment": _assignment(target, image),
+        "assignment": (yield from described_in_steps(current, image)),
+        "target_assignment": (yield from described_in_steps(target, image)),
         "member_type": _CONSUMER if member.classic is None else _CLASSIC,
     }
 
 
-def _assignment(partitions: Mapping[bytes, Iterable[int]], image: ClusterImage) -> dict[str, Any]:
-    """Return an assignment; topics that no longer exist are left out."""
-    return {
-        "topic_partitions": [
-            {
-                "topic_id": topic_id,
-                "topic_name": image.topics_by_id[topic_id].name,
-                "partitions": sorted(indexes),
-            }
-            for topic_id, indexes in partitions.items()
-            if topic_id in image.topics_by_id
-        ]
-    }
+def _current(member: ConsumerMember) -> Steps[dict[bytes, list[int]]]:
+    """Return the partitions that a member may read or still has to give up."""
+    current: dict[bytes, list[int]] = {}
+    work = 0
+    for partitions in (member.assigned, member.revoking):
+        for topic_id, epochs in partitions.items():
+            current.setdefault(topic_id, []).extend(epochs)
+            work += 1 + len(epochs)
+            if work >= WORK_PER_STEP:
+                work = 0
+                yield
+    return current

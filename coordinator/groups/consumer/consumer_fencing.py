@@ -36,7 +36,9 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.prepared_step import PreparedAway
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment
 
@@ -50,8 +52,10 @@ _REASONS: Final[Mapping[type[Any], str]] = {
 }
 
 
-def leave(shard: ServingShard, body: Any, now: Moment) -> Outcome:
+def leave(shard: ServingShard, body: Any, now: Moment, away: PreparedAway | None = None) -> Outcome:
     """Return the records of a member that leaves; a static one may leave for a while.
+
+    `away` is that, if it was computed before.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
@@ -62,6 +66,8 @@ def leave(shard: ServingShard, body: Any, now: Moment) -> Outcome:
     existing = group.static_member(body.instance_id)
     member = checked_static_member(existing, body.instance_id, body.member_id)
     if body.member_epoch == LEAVE_STATIC_EPOCH:
+        if away is not None and away.existing is member:
+            return Outcome([away.record])
         return Outcome([current_record(group.group_id, member.as_away())])
     return fence(shard, group, [member], now)
 
@@ -101,7 +107,7 @@ def _remove_records(
         outcome.records += member_tombstones(group_id, member.member_id)
     outcome.records += _regex_tombstones(group, members)
     topics = group.subscriptions.topics(without=members)
-    metadata_hash = shard.topic_hashes.of_group(topics)
+    metadata_hash = group.subscriptions.hash_of(topics, shard.topic_hashes)
     outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
     if len(members) == len(group.members):
         # Nothing is left to be assigned.
@@ -134,12 +140,13 @@ def watch(shard: ServingShard, group: ConsumerGroup, member: ConsumerMember, now
         expect_revocation(shard.timers, event, member.rebalance_timeout_ms, now)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
     """Start the timers of all members."""
     for group in shard.groups.values():
         if isinstance(group, ConsumerGroup):
             for member in group.members.values():
                 watch(shard, group, member, now)
+                yield
 
 
 def on_expiry(

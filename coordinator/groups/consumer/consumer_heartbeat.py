@@ -26,7 +26,11 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
 )
 from wirebroker.coordinator.groups.consumer.consumer_timers import restart_session
 from wirebroker.coordinator.groups.consumer.member_update import MemberUpdate
-from wirebroker.coordinator.groups.consumer.prepared_step import assignment_in_steps
+from wirebroker.coordinator.groups.consumer.prepared_step import (
+    PreparedAway,
+    PreparedStep,
+    assignment_in_steps,
+)
 from wirebroker.coordinator.groups.group_configs import (
     consumer_heartbeat_interval_ms,
     consumer_session_timeout_ms,
@@ -36,7 +40,6 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
-    from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
@@ -46,19 +49,21 @@ def heartbeat(
     request: ConsumerHeartbeat,
     token: Token,
     now: Moment,
-    prepared: PreparedStep | None = None,
+    prepared: PreparedStep | PreparedAway | None = None,
 ) -> Outcome:
     """Handle a checked request; errors are in the response, with their messages.
 
-    `prepared` is the member's next step, if it was computed before.
+    `prepared` is the member's next step, or the member as away, if it was computed before.
     """
     body = request.body
     try:
         if body.member_epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}:
-            outcome = leave(shard, body, now)
+            away = prepared if isinstance(prepared, PreparedAway) else None
+            outcome = leave(shard, body, now, away)
             outcome.answer(token, {"member_id": body.member_id, "member_epoch": body.member_epoch})
             return outcome
-        return _stay(shard, request, token, now, prepared)
+        step = prepared if isinstance(prepared, PreparedStep) else None
+        return _stay(shard, request, token, now, step)
     except KafkaError as error:
         refused = Outcome()
         refused.answer(token, {"error_code": error.code, "error_message": error.message})
@@ -75,9 +80,17 @@ def _stay(
     """Handle the request of a member that joins or stays."""
     body, outcome = request.body, Outcome()
     group = joining.find_or_create(shard, body, outcome, now)
-    before = joining.find_or_join(shard, group, body, outcome)
+    returned = None if prepared is None else prepared.returned
+    before = joining.find_or_join(shard, group, body, outcome, returned)
     update = MemberUpdate(
-        shard, group, before, outcome, now=now, context=request.context, prepared=prepared
+        shard,
+        group,
+        before,
+        outcome,
+        now=now,
+        context=request.context,
+        requested=request.requested,
+        prepared=prepared,
     )
     with update:
         has_changed = update.subscribe(joining.updated(before, request))

@@ -21,27 +21,36 @@ from wirebroker.codecs.group_records import (
 )
 from wirebroker.codecs.hot import member_assignment, topic_partitions
 from wirebroker.codecs.hot.member_assignment import MemberAssignment
-from wirebroker.codecs.hot.subscription import encode_subscription
+from wirebroker.codecs.hot.subscription import (
+    encode_resolved,
+    encode_subscription,
+    encoded_names_in_steps,
+)
 from wirebroker.codecs.hot.topic_partitions import TARGET_HEAD
-from wirebroker.coordinator.groups.assignors.in_steps import ordered_in_steps
+from wirebroker.coordinator.groups.assignors.in_steps import ordered_in_steps, sorted_in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.heartbeat_request import RequestedNames
     from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 
 
 def subscription_record(
-    group_id: str, member: ConsumerMember, names: Sequence[str] | None = None
+    group_id: str, member: ConsumerMember, requested: RequestedNames | None = None
 ) -> CoordinatorRecord:
-    """Return the record of what a member has joined with; `names` are its topics, sorted."""
+    """Return the record of what a member has joined with.
+
+    `requested` are its topics, if a request states them and they are sorted already.
+    """
     classic = member.classic
     key = GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA, group_id, member.member_id)
     value = encode_subscription(
-        sorted(member.topic_names) if names is None else names,
+        sorted(member.topic_names) if requested is None else requested.ordered,
+        encoded_names=None if requested is None else requested.encoded,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
@@ -105,14 +114,12 @@ def current_record_in_steps(group_id: str, member: ConsumerMember) -> Steps[Coor
     return KnownRecord.of(GroupMemberKey(kind, group_id, member.member_id), value, body)
 
 
-def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
+def regex_record_in_steps(group_id: str, regex: str, resolved: ResolvedRegex) -> Steps[KnownRecord]:
     """Return the record of the topics of a regular expression."""
-    return group_record(
-        _regex_key(group_id, regex),
-        topics=sorted(resolved.topics),
-        version=resolved.version,
-        timestamp=resolved.timestamp_ms,
-    )
+    names = yield from sorted_in_steps(resolved.topics, str)
+    encoded = yield from encoded_names_in_steps(names)
+    value = encode_resolved(encoded, version=resolved.version, timestamp=resolved.timestamp_ms)
+    return KnownRecord.of(_regex_key(group_id, regex), value, resolved)
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:

@@ -48,7 +48,7 @@ def replay(
     group = find_or_create(shard, ConsumerGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = _decoded(key.kind, value) if known is None and value is not None else known
+    body = decoded(key.kind, value) if known is None and value is not None else known
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](shard, group, key.member_id, body)
     elif isinstance(key, RegularExpressionKey):
@@ -57,13 +57,20 @@ def replay(
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _decoded(kind: GroupRecordKind, value: bytes) -> Any:
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode a value.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed value.
+    """
     if kind is GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
         return decode_member_assignment(value) or _assignment(decode_record_value(kind, value))
     if kind is GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
         target = decode_target(value)
         return _target(decode_record_value(kind, value)) if target is None else target
     body = decode_record_value(kind, value)
+    if kind is GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION:
+        return ResolvedRegex(frozenset(body.topics), body.version, body.timestamp)
     is_subscription = kind is GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA
     return _subscription(body) if is_subscription else body
 
@@ -196,12 +203,12 @@ def _replay_partition_metadata(shard: ServingShard, group: ConsumerGroup, body: 
     group.has_partition_metadata = body is not None
 
 
-def _replay_regex(group: ConsumerGroup, regex: str, body: Any) -> None:
+def _replay_regex(group: ConsumerGroup, regex: str, body: ResolvedRegex | None) -> None:
     resolved = group.subscriptions.resolved
     if body is None:
         resolved.pop(regex, None)
         return
-    resolved[regex] = ResolvedRegex(frozenset(body.topics), body.version, body.timestamp)
+    resolved[regex] = body
 
 
 _MEMBER_REPLAYS: Final[

@@ -8,14 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.subscription import encoded_names_in_steps
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.consumer.consumer_member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
 )
+from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.base.clock import Steps
 
 # From this version on, members choose their ids themselves (KIP-1082).
 _FIRST_OWN_ID_VERSION: Final = 1
@@ -25,11 +30,39 @@ MOST_TOPICS: Final = 20_000
 MOST_PARTITIONS: Final = 200_000
 
 
+class RequestedNames(NamedTuple):
+    """The many topics that a request subscribes to by name, sorted and encoded in steps.
+
+    Its operation runs without a break, so what depends only on the request is prepared.
+
+    Attributes:
+        ordered: The names, sorted.
+        encoded: These as in the member's record.
+        size_bytes: Memory that they take, about.
+    """
+
+    names: frozenset[str]
+    ordered: Sequence[str]
+    encoded: bytes
+    size_bytes: int
+
+
+def requested_names(names: Iterable[str]) -> Steps[RequestedNames]:
+    """Return the names of a request."""
+    distinct = frozenset(names)
+    yield
+    ordered = yield from sorted_in_steps(distinct, str)
+    encoded = yield from encoded_names_in_steps(ordered)
+    yield
+    return RequestedNames(distinct, ordered, encoded, size_of_names(distinct))
+
+
 class ConsumerHeartbeat(NamedTuple):
     """A request and its client.
 
     Attributes:
         context: The client's access rights, for the topics of its regular expression.
+        requested: Its many topics by name; None: it states none, or they are not prepared.
     """
 
     body: Any
@@ -37,6 +70,7 @@ class ConsumerHeartbeat(NamedTuple):
     client_id: str
     client_host: str
     context: Any = None
+    requested: RequestedNames | None = None
 
     @property
     def regex(self) -> str | None:

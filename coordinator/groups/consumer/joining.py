@@ -6,9 +6,14 @@ getOrMaybeSubscribeDynamicConsumerGroupMember and getOrMaybeSubscribeStaticConsu
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence  # noqa: TC003 - compiled tuples look for them
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.coordinator_records import (
+    CoordinatorRecord,  # noqa: TC001 - compiled tuples look for it
+)
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
@@ -18,16 +23,16 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     ConsumerMember,
 )
 from wirebroker.coordinator.groups.consumer.consumer_records import (
-    current_record,
+    current_record_in_steps,
     member_tombstones,
     subscription_record,
-    target_record,
+    target_record_in_steps,
 )
+from wirebroker.coordinator.groups.consumer.heartbeat_request import requested_names
 from wirebroker.coordinator.groups.consumer.upgrade import upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
@@ -94,10 +99,30 @@ def existing_group(shard: ServingShard, group_id: str) -> ConsumerGroup:
     return group
 
 
+class StaticReturn(NamedTuple):
+    """A static member that takes the place of its predecessor, and the records of that.
+
+    Attributes:
+        existing: The predecessor.
+        target: Its target assignment.
+    """
+
+    existing: ConsumerMember
+    target: Mapping[bytes, frozenset[int]]
+    member: ConsumerMember
+    records: Sequence[CoordinatorRecord]
+
+
 def find_or_join(
-    shard: ServingShard, group: ConsumerGroup, body: Any, outcome: Outcome
+    shard: ServingShard,
+    group: ConsumerGroup,
+    body: Any,
+    outcome: Outcome,
+    prepared: StaticReturn | None = None,
 ) -> ConsumerMember:
     """Return the member, which may be new; a static one takes the place of its predecessor.
+
+    `prepared` are the records of that, if they were made before.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID or
@@ -107,7 +132,10 @@ def find_or_join(
     member_id: str = body.member_id or shard.new_uuid()
     is_joining = body.member_epoch == JOIN_EPOCH
     if body.instance_id is not None:
-        return _find_or_join_static(group, body, member_id, outcome, is_joining=is_joining)
+        existing = group.static_member(body.instance_id)
+        if is_joining and existing is not None:
+            return _return(group, body, existing, member_id, outcome, prepared)
+        return _find_or_join_static(group, body, member_id, existing, is_joining=is_joining)
     if is_joining and member_id not in group.members:
         return ConsumerMember(member_id)
     member = group.member(member_id)
@@ -116,36 +144,71 @@ def find_or_join(
 
 
 def _find_or_join_static(
-    group: ConsumerGroup, body: Any, member_id: str, outcome: Outcome, *, is_joining: bool
+    group: ConsumerGroup,
+    body: Any,
+    member_id: str,
+    existing: ConsumerMember | None,
+    *,
+    is_joining: bool,
 ) -> ConsumerMember:
-    existing = group.static_member(body.instance_id)
-    if is_joining and existing is None:
+    if is_joining:
         return group.members.get(member_id) or ConsumerMember(member_id)
-    checked = checked_static_member(existing, body.instance_id, member_id, fences=not is_joining)
-    if not is_joining:
-        _check_epoch(checked, body.member_epoch, body.topic_partitions)
-        return checked
-    if checked.classic is None and checked.epoch != LEAVE_STATIC_EPOCH:
+    checked = checked_static_member(existing, body.instance_id, member_id)
+    _check_epoch(checked, body.member_epoch, body.topic_partitions)
+    return checked
+
+
+def _return(  # noqa: PLR0917 - of one caller
+    group: ConsumerGroup,
+    body: Any,
+    existing: ConsumerMember,
+    member_id: str,
+    outcome: Outcome,
+    prepared: StaticReturn | None,
+) -> ConsumerMember:
+    """Return the successor of a static member, and add the records of the change."""
+    if existing.classic is None and existing.epoch != LEAVE_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {body.instance_id} cannot join the group "
-            f"because the instance id is owned by {checked.member_id} member.",
+            f"because the instance id is owned by {existing.member_id} member.",
         )
-    return take_over(group, checked, member_id, outcome)
+    if prepared is None or prepared.member.member_id != member_id:
+        return take_over(group, existing, member_id, outcome)
+    if prepared.existing is not existing or prepared.target is not group.target_of(existing):
+        return take_over(group, existing, member_id, outcome)
+    outcome.records += prepared.records
+    return prepared.member
 
 
 def take_over(
     group: ConsumerGroup, existing: ConsumerMember, member_id: str, outcome: Outcome
 ) -> ConsumerMember:
     """Return a member in the place of a static one, and add the records of the change."""
-    member = replace(existing, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
-    outcome.records += [
-        *member_tombstones(group.group_id, existing.member_id),
-        subscription_record(group.group_id, member),
-        target_record(group.group_id, member_id, group.target_of(existing)),
-        current_record(group.group_id, member),
+    returned = in_one_go(return_in_steps(group, existing, member_id))
+    outcome.records += returned.records
+    return returned.member
+
+
+def successor(existing: ConsumerMember, member_id: str) -> ConsumerMember:
+    """Return a member in the place of a static one."""
+    return replace(existing, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+
+
+def return_in_steps(
+    group: ConsumerGroup, existing: ConsumerMember, member_id: str
+) -> Steps[StaticReturn]:
+    """Return a member in the place of a static one, and the records of the change."""
+    member = successor(existing, member_id)
+    group_id, target = group.group_id, group.target_of(existing)
+    names = yield from requested_names(existing.topic_names)
+    records = [
+        *member_tombstones(group_id, existing.member_id),
+        subscription_record(group_id, member, names),
+        (yield from target_record_in_steps(group_id, member_id, target)),
+        (yield from current_record_in_steps(group_id, member)),
     ]
-    return member
+    return StaticReturn(existing, target, member, records)
 
 
 def checked_static_member(
@@ -190,17 +253,16 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[Any] | None
 
 def _has_all(member: ConsumerMember, owned: Sequence[Any] | None) -> bool:
     """Return whether all partitions that the member reports are assigned to it."""
+    # A member may report 200,000 partitions.
     return owned is not None and all(
-        index in member.assigned.get(topic.topic_id, {})
-        for topic in owned
-        for index in topic.partitions
+        member.assigned.get(topic.topic_id, {}).keys() >= set(topic.partitions) for topic in owned
     )
 
 
 def updated(member: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
     """Return the member with what a request states; the same object if nothing differs."""
-    body = request.body
-    names = body.subscribed_topic_names
+    body, requested = request.body, request.requested
+    names = body.subscribed_topic_names if requested is None else requested.names
     changes: dict[str, Any] = {
         "instance_id": body.instance_id,
         "rack_id": body.rack_id,

@@ -15,7 +15,8 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wirebroker.codecs.group_records import GroupRecordKey
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.group_records import GroupRecordKey, GroupRecordKind
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
 
@@ -34,6 +35,11 @@ def replay(
     consumer_replay.replay(shard, key, value, known)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
-    """Begin to serve the groups of a shard; see consumer_fencing.on_loaded."""
-    consumer_fencing.on_loaded(shard, now)
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode the value of a record; see consumer_replay.decoded."""
+    return consumer_replay.decoded(kind, value)
+
+
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
+    """Start the timers of members after a load; see consumer_fencing.start_timers."""
+    return consumer_fencing.start_timers(shard, now)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.heartbeat_request import RequestedNames
     from wirebroker.coordinator.groups.consumer.prepared_step import PreparedStep
     from wirebroker.coordinator.groups.consumer.target_assignment import AssignmentJob
     from wirebroker.coordinator.groups.serving_shard import ServingShard
@@ -68,6 +69,7 @@ class MemberUpdate:
         member: The member as these records make it.
         group_epoch: The group's epoch as these records make it.
         context: The client's access rights, for the topics of its regular expression.
+        requested: The topics that the request states by name, if they are prepared.
         prepared: The member's next step, if it was computed before.
     """
 
@@ -80,6 +82,7 @@ class MemberUpdate:
         "now",
         "outcome",
         "prepared",
+        "requested",
         "shard",
     )
 
@@ -92,6 +95,7 @@ class MemberUpdate:
         *,
         now: Moment,
         context: Any = None,
+        requested: RequestedNames | None = None,
         prepared: PreparedStep | None = None,
     ) -> None:
         self.shard = shard
@@ -100,6 +104,7 @@ class MemberUpdate:
         self.outcome = outcome
         self.now = now
         self.context = context
+        self.requested = requested
         self.prepared = prepared
         self.group_epoch = group.epoch
         self._metadata_hash = group.metadata_hash
@@ -138,10 +143,8 @@ class MemberUpdate:
         """Add the records of a changed member; return whether its subscription has changed."""
         group, shard, before = self.group, self.shard, self.member
         names_changed = False
-        sorted_names: Sequence[str] = ()
         if updated != before:
-            sorted_names = sorted(updated.topic_names)
-            record = subscription_record(group.group_id, updated, sorted_names)
+            record = subscription_record(group.group_id, updated, self.requested)
             self.outcome.records.append(record)
             names_changed = updated.topic_names != before.topic_names
         regex_change = regexes.change_of(group, before, updated, self.outcome)
@@ -155,7 +158,7 @@ class MemberUpdate:
         is_resolved = regex_change is RegexChange.RESOLVED
         is_raised = names_changed or is_resolved or assignor_changed
         if is_raised or group.checked_topics is not shard.image.topics:
-            self._check_topics(before, updated, sorted_names, is_raised=is_raised)
+            self._check_topics(before, updated, is_raised=is_raised)
         return names_changed or regex_change is not RegexChange.NONE
 
     def _search_topics(self, before: ConsumerMember, updated: ConsumerMember) -> None:
@@ -167,16 +170,9 @@ class MemberUpdate:
             self.outcome.effects.append(effect)
 
     def _check_topics(
-        self,
-        before: ConsumerMember,
-        updated: ConsumerMember,
-        sorted_names: Sequence[str],
-        *,
-        is_raised: bool,
+        self, before: ConsumerMember, updated: ConsumerMember, *, is_raised: bool
     ) -> None:
         """Raise the group's epoch if its subscriptions or their topics have changed.
-
-        `sorted_names` are the topics of `updated` by name, if they are sorted already.
 
         Raises:
             KafkaError: INVALID_REQUEST: the group has too many topics.
@@ -189,8 +185,8 @@ class MemberUpdate:
                 ErrorCode.INVALID_REQUEST,
                 f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
             )
-        is_sorted = len(topics) == len(sorted_names) and topics <= updated.topic_names
-        self._metadata_hash = shard.topic_hashes.of_group(topics, sorted_names if is_sorted else ())
+        added = () if self.requested is None else self.requested.ordered
+        self._metadata_hash = group.subscriptions.hash_of(topics, shard.topic_hashes, added)
         # A classic group has epoch 0 until the end of its first rebalance; no member may.
         if is_raised or not group.epoch or self._metadata_hash != group.metadata_hash:
             self.group_epoch = group.epoch + 1

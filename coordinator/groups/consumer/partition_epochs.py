@@ -28,11 +28,23 @@ class PartitionEpochs:
         version: Rises with each change.
     """
 
-    __slots__ = ("_epochs", "version")
+    __slots__ = ("_epochs", "_notes", "version")
 
     def __init__(self) -> None:
         self._epochs: dict[bytes, dict[int, int]] = {}
+        self._notes: list[set[bytes]] = []
         self.version = 0
+
+    def note_new_owners(self) -> set[bytes]:
+        """Return a set to which topics are added whose partitions get owners, until `forget`."""
+        topic_ids: set[bytes] = set()
+        self._notes.append(topic_ids)
+        return topic_ids
+
+    def forget(self, topic_ids: set[bytes]) -> None:
+        """Add no more topics to a set."""
+        # Not by equality: other sets may have the same topics.
+        self._notes = [other for other in self._notes if other is not topic_ids]
 
     def of(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that has a partition, or NO_OWNER."""
@@ -47,7 +59,8 @@ class PartitionEpochs:
         if old is not None and new is not None and _is_same(old, new):
             return
         self.version += 1
-        if old is not None:
+        # Another epoch of the same partitions only replaces the old one.
+        if old is not None and (new is None or not _has_same_partitions(old, new)):
             self._remove(old.assigned, old.epoch)
             self._remove(old.revoking, old.epoch)
         if new is not None:
@@ -67,6 +80,8 @@ class PartitionEpochs:
                 del self._epochs[topic_id]
 
     def _add(self, partitions: AssignedPartitions, epoch: int) -> None:
+        for topic_ids in self._notes:
+            topic_ids.update(partitions)
         for topic_id, indexes in partitions.items():
             known = self._epochs.get(topic_id)
             if known is not None:
@@ -88,5 +103,8 @@ class PartitionEpochs:
 
 
 def _is_same(old: ConsumerMember, new: ConsumerMember) -> bool:
-    same_partitions = old.assigned is new.assigned and old.revoking is new.revoking
-    return same_partitions and old.epoch == new.epoch
+    return _has_same_partitions(old, new) and old.epoch == new.epoch
+
+
+def _has_same_partitions(old: ConsumerMember, new: ConsumerMember) -> bool:
+    return old.assigned is new.assigned and old.revoking is new.revoking

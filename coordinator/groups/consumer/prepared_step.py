@@ -1,7 +1,9 @@
 """The next step of a member with thousands of topics, computed in slices before its heartbeat runs.
 
 An operation runs without a break, so it must not compute much. The computation reads the state of
-one moment; if that changes meanwhile, it is repeated, and at last left to the operation.
+one moment. If the member or its target changes meanwhile, it is repeated, and at last left to the
+operation. Other members may move meanwhile: they give up partitions, which this member gets with
+its next heartbeat, or they get partitions, which must not be among those that this member gets.
 """
 
 from __future__ import annotations
@@ -11,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 from wirebroker.coordinator.groups.consumer import joining
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
-from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
+from wirebroker.coordinator.groups.consumer.consumer_member import (
+    JOIN_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    MemberState,
+)
 from wirebroker.coordinator.groups.consumer.consumer_records import current_record_in_steps
 from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile_in_steps
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import TopicImage
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.consumer.joining import StaticReturn
     from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 _FEW: Final = 500
 # Computations, before the operation does it.
 _MOST_ATTEMPTS: Final = 3
+_NONE: Final[Mapping[int, int]] = {}
 
 
 class _SubscribedIds:
@@ -67,16 +75,22 @@ class StepInputs(NamedTuple):
 
     def are(self, other: StepInputs) -> bool:
         """Return whether the other inputs are the same."""
+        is_same_moment = self.version == other.version and self.topics is other.topics
+        return is_same_moment and self.are_of_same_step(other)
+
+    def are_of_same_step(self, other: StepInputs) -> bool:
+        """Return whether the other inputs differ at most by the moves of other members.
+
+        The topics may be older: the step is the one of a heartbeat before they changed.
+        """
         aim, other_aim = self.aim, other.aim
         return (
             self.owners is other.owners
-            and self.version == other.version
-            and self.topics is other.topics
             and aim.epoch == other_aim.epoch
             and aim.partitions is other_aim.partitions
             and aim.has_subscription_changed is other_aim.has_subscription_changed
             and aim.owned is other_aim.owned
-            and self.names == other.names
+            and (self.names is other.names or self.names == other.names)
             and self.member == other.member
         )
 
@@ -89,12 +103,25 @@ class PreparedStep(NamedTuple):
         member: The member after the step.
         record: The record of that; None if nothing changes.
         assignment: The assignment of a response.
+        returned: The change before it, of a static member that takes its predecessor's place.
     """
 
     inputs: StepInputs
     member: ConsumerMember
     record: CoordinatorRecord | None
     assignment: Mapping[str, Any]
+    returned: StaticReturn | None = None
+
+    def adds_any_of(self, topic_ids: set[bytes]) -> bool:
+        """Return whether other members now own partitions of these topics that it adds."""
+        before, after, owners = self.inputs.member, self.member.assigned, self.inputs.owners
+        for topic_id in topic_ids & after.keys():
+            added = after[topic_id].keys() - before.assigned.get(topic_id, _NONE).keys()
+            if added:
+                added -= before.revoking.get(topic_id, _NONE).keys()
+                if not added.isdisjoint(owners.of_topic(topic_id)):
+                    return True
+        return False
 
 
 def inputs_of(
@@ -120,7 +147,7 @@ def is_large(shard: ServingShard, body: Any) -> bool:
     group = shard.groups.get(body.group_id)
     if not isinstance(group, ConsumerGroup) or body.member_epoch < 0:
         return False
-    member = group.members.get(body.member_id)
+    member = _present_member(group, body)
     if member is None or max(len(group.target_of(member)), len(member.assigned)) <= _FEW:
         return False
     return body.subscribed_topic_names is not None or not member.is_reconciled_to(
@@ -128,19 +155,41 @@ def is_large(shard: ServingShard, body: Any) -> bool:
     )
 
 
+def _present_member(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
+    """Return the member of a request, before it; None if it is not known."""
+    existing = _returning(group, body)
+    if existing is not None:
+        return joining.successor(existing, body.member_id)
+    return group.members.get(body.member_id)
+
+
+def _returning(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
+    """Return the static member whose place the member of a request takes."""
+    existing = group.static_member(body.instance_id) if body.member_epoch == JOIN_EPOCH else None
+    is_away = existing is not None and existing.epoch == LEAVE_STATIC_EPOCH
+    return existing if is_away and body.member_id else None
+
+
 def prepare(shard: ServingShard, request: ConsumerHeartbeat) -> Steps[PreparedStep | None]:
     """Return the next step of a request's member.
 
-    Return None if the operation has to compute it, because the state changes again and again.
+    Return None if the operation has to compute it, because the member or its target changes again
+    and again.
     """
     for _ in range(_MOST_ATTEMPTS):
         inputs = _present_inputs(shard, request)
         if inputs is None:
             return None
-        prepared = yield from _computed(request.body.group_id, inputs)
+        topic_ids = inputs.owners.note_new_owners()
+        try:
+            prepared = yield from _computed(shard, request.body, inputs)
+        finally:
+            inputs.owners.forget(topic_ids)
         present = _present_inputs(shard, request)
-        if present is not None and present.are(inputs):
-            return prepared
+        if present is None or not present.are_of_same_step(inputs):
+            continue
+        if not prepared.adds_any_of(topic_ids):
+            return prepared._replace(inputs=present)
     return None
 
 
@@ -151,7 +200,7 @@ def _present_inputs(shard: ServingShard, request: ConsumerHeartbeat) -> StepInpu
     """
     body = request.body
     group = shard.groups.get(body.group_id)
-    before = group.members.get(body.member_id) if isinstance(group, ConsumerGroup) else None
+    before = _present_member(group, body) if isinstance(group, ConsumerGroup) else None
     if before is None or before.state is MemberState.UNKNOWN:
         return None
     assert isinstance(group, ConsumerGroup)
@@ -163,13 +212,46 @@ def _present_inputs(shard: ServingShard, request: ConsumerHeartbeat) -> StepInpu
     return inputs_of(shard, group, member, target, body.topic_partitions, has_changed=has_changed)
 
 
-def _computed(group_id: str, inputs: StepInputs) -> Steps[PreparedStep]:
+def _computed(shard: ServingShard, body: Any, inputs: StepInputs) -> Steps[PreparedStep]:
+    group_id, returned = body.group_id, None
+    group = shard.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    existing = _returning(group, body)
+    if existing is not None:
+        returned = yield from joining.return_in_steps(group, existing, body.member_id)
     member = yield from reconcile_in_steps(inputs.member, inputs.aim)
     record = None
     if member != inputs.member:
         record = yield from current_record_in_steps(group_id, member)
     assignment = yield from assignment_in_steps(member)
-    return PreparedStep(inputs, member, record, assignment)
+    return PreparedStep(inputs, member, record, assignment, returned)
+
+
+class PreparedAway(NamedTuple):
+    """A static member that leaves for a while.
+
+    Attributes:
+        existing: The member before.
+        record: The record of it as away.
+    """
+
+    existing: ConsumerMember
+    record: CoordinatorRecord
+
+
+def leaves_much(shard: ServingShard, body: Any) -> ConsumerMember | None:
+    """Return the static member with many topics that leaves for a while with a request."""
+    group = shard.groups.get(body.group_id)
+    if not isinstance(group, ConsumerGroup) or body.member_epoch != LEAVE_STATIC_EPOCH:
+        return None
+    member = group.static_member(body.instance_id)
+    return member if member is not None and len(member.assigned) > _FEW else None
+
+
+def prepare_away(group_id: str, existing: ConsumerMember) -> Steps[PreparedAway]:
+    """Return the record of a static member as away."""
+    record = yield from current_record_in_steps(group_id, existing.as_away())
+    return PreparedAway(existing, record)
 
 
 def assignment_in_steps(member: ConsumerMember) -> Steps[dict[str, Any]]:

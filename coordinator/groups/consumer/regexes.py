@@ -19,7 +19,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_records import (
     epoch_record,
-    regex_record,
+    regex_record_in_steps,
     regex_tombstone,
 )
 from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
@@ -29,6 +29,8 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.group_records import KnownRecord
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
@@ -129,14 +131,23 @@ def due_search(
     return wanted if is_due else ()
 
 
+def records_of(group_id: str, found: Mapping[str, ResolvedRegex]) -> Steps[dict[str, KnownRecord]]:
+    """Return the records of a group's expressions, for `install`."""
+    records: dict[str, KnownRecord] = {}
+    for regex, resolved in found.items():
+        records[regex] = yield from regex_record_in_steps(group_id, regex, resolved)
+        yield
+    return records
+
+
 def install(
     shard: ServingShard,
     group_id: str,
-    found: Mapping[str, ResolvedRegex],
+    found: Mapping[str, KnownRecord],
     token: Token,
     now: Moment,
 ) -> Outcome:
-    """Record the topics of a group's expressions; a change raises its epoch."""
+    """Append the records of a group's expressions; a change raises its epoch."""
     del token, now
     # Many topics may exceed a batch; the epoch is last, so a crash in between is noticed.
     outcome = Outcome(is_atomic=False)
@@ -144,14 +155,17 @@ def install(
     if not isinstance(group, ConsumerGroup):
         return outcome
     subscriptions = group.subscriptions
-    wanted = {regex: result for regex, result in found.items() if regex in subscriptions.regexes}
+    wanted: dict[str, ResolvedRegex] = {}
     has_changed = False
-    for regex, result in wanted.items():
-        known = subscriptions.resolved.get(regex, _NEVER)
-        has_changed = has_changed or known.topics != result.topics
-        outcome.records.append(regex_record(group_id, regex, result))
+    for regex, record in found.items():
+        if regex in subscriptions.regexes:
+            result: ResolvedRegex = record.body
+            wanted[regex] = result
+            known = subscriptions.resolved.get(regex, _NEVER)
+            has_changed = has_changed or known.topics != result.topics
+            outcome.records.append(record)
     topics = subscriptions.topics(resolved=wanted)
-    metadata_hash = shard.topic_hashes.of_group(topics)
+    metadata_hash = subscriptions.hash_of(topics, shard.topic_hashes)
     if has_changed or metadata_hash != group.metadata_hash:
         outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
         logger.info(

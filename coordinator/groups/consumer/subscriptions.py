@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.topic_hashes import Names, TopicHashes
 
 NO_TOPICS: frozenset[str] = frozenset()
 # Of a string object, its slots in a set and in the counts.
 BYTES_PER_NAME: Final = 64
 _NO_SET: Final = (NO_TOPICS, 0)
+# Topics that are sorted each time: 0.5 ms.
+_FEW: Final = 2_000
 
 
 class ResolvedRegex(NamedTuple):
@@ -32,6 +38,14 @@ class ResolvedRegex(NamedTuple):
     timestamp_ms: int
 
 
+class _Hashed(NamedTuple):
+    """The hash of a group's topics, in a version of the hashes of topics."""
+
+    topics: frozenset[str]
+    version: int
+    value: int
+
+
 class Subscriptions:
     """The subscriptions of all members of a group.
 
@@ -42,15 +56,28 @@ class Subscriptions:
         resolved: The topics of the members' regular expressions, as far as known.
     """
 
-    __slots__ = ("_names", "_regexes", "_sets", "names_bytes", "resolved")
+    __slots__ = (
+        "_all_names",
+        "_hashed",
+        "_in_order",
+        "_names",
+        "_regexes",
+        "_sets",
+        "names_bytes",
+        "resolved",
+    )
 
     # _sets: each set of names, itself, and its number of members. _names: numbers of these sets by
-    # topic name. _regexes: numbers of members by regular expression.
+    # topic name. _all_names: soft; the keys of these. _regexes: numbers of members by regular
+    # expression. _in_order: soft; many topics, sorted, as they were asked for last. _hashed: soft.
 
     def __init__(self) -> None:
         self._names: Counter[str] = Counter()
         self._sets: dict[frozenset[str], tuple[frozenset[str], int]] = {}
         self._regexes: Counter[str] = Counter()
+        self._in_order: Sequence[str] = ()
+        self._all_names: frozenset[str] | None = None
+        self._hashed: _Hashed | None = None
         self.names_bytes = 0
         self.resolved: dict[str, ResolvedRegex] = {}
 
@@ -98,6 +125,7 @@ class Subscriptions:
         known, count = self._sets.get(names, (names, 0))
         self._sets[known] = known, count + 1
         if not count:
+            self._all_names = None
             self._names.update(known)
             self.names_bytes += size_of_names(known)
 
@@ -109,6 +137,7 @@ class Subscriptions:
             self._sets[known] = known, count - 1
             return
         del self._sets[known]
+        self._all_names = None
         self.names_bytes -= size_of_names(known)
         counts = self._names
         for name in known:
@@ -129,9 +158,12 @@ class Subscriptions:
         without: Iterable[ConsumerMember] = (),
         including: Iterable[ConsumerMember] = (),
         resolved: Mapping[str, ResolvedRegex] | None = None,
-    ) -> set[str]:
-        """Return all topics after a change of members, or with newly resolved expressions."""
-        topics, regexes = set(self._names), Counter(self._regexes)
+    ) -> Names:
+        """Return all topics after a change of members, or with newly resolved expressions.
+
+        The result is the same object while members only subscribe to the same names.
+        """
+        regexes = Counter(self._regexes)
         joining = tuple(including)
         leaving: Counter[frozenset[str]] = Counter()
         for member in without:
@@ -141,6 +173,11 @@ class Subscriptions:
             leaving[member.topic_names] -= 1
             _count_regex(regexes, member.topic_regex, 1)
         gone = [names for names, count in leaving.items() if 0 < count == self._count(names)]
+        if not gone and not regexes and all(self._has_all(member) for member in joining):
+            if self._all_names is None:
+                self._all_names = frozenset(self._names)
+            return self._all_names
+        topics = set(self._names)
         topics -= self._only_in(gone)
         for member in joining:
             topics |= member.topic_names
@@ -149,6 +186,62 @@ class Subscriptions:
             if regex in known:
                 topics |= known[regex].topics
         return topics
+
+    def _has_all(self, member: ConsumerMember) -> bool:
+        return not member.topic_names or member.topic_names in self._sets
+
+    def hash_of(self, topics: Names, hashes: TopicHashes, added: Sequence[str] = ()) -> int:
+        """Return the hash of topics of the group; see `in_order` for `added`."""
+        if self._is_hashed(topics, hashes):
+            assert self._hashed is not None
+            return self._hashed.value
+        value = hashes.of_group(topics, self.in_order(topics, added))
+        if isinstance(topics, frozenset):
+            self._hashed = _Hashed(topics, hashes.version, value)
+        return value
+
+    def is_hashed(self, hashes: TopicHashes) -> bool:
+        """Return whether `hash_of` knows the hash of all topics."""
+        return self._hashed is not None and self._is_hashed(self.topics(), hashes)
+
+    def _is_hashed(self, topics: Names, hashes: TopicHashes) -> bool:
+        hashed = self._hashed
+        if hashed is None or hashed.topics is not topics:
+            return False
+        if hashes.has_changed_since(hashed.version, topics):
+            return False
+        if hashed.version != hashes.version:
+            self._hashed = hashed._replace(version=hashes.version)
+        return True
+
+    def in_order(self, topics: Names, added: Sequence[str] = ()) -> Sequence[str]:
+        """Sort topics of the group, quickly if most of them were sorted before.
+
+        `added` are some of them, sorted. They may be all that were not sorted before.
+        """
+        if len(topics) == len(added) and topics.issuperset(added):
+            ordered = added
+        else:
+            known = [name for name in self._in_order if name in topics]
+            missing = topics.difference(known)
+            new = [name for name in added if name in missing]
+            ordered = [*known, *(new if len(new) == len(missing) else sorted(missing))]
+            # Two sorted runs are only merged.
+            ordered.sort()
+        self._in_order = ordered if len(ordered) > _FEW else ()
+        return ordered
+
+    def sort_in_steps(self) -> Steps[None]:
+        """Sort all topics, before `in_order` needs them."""
+        topics = self.topics()
+        if len(self._in_order) != len(topics) or not topics.issuperset(self._in_order):
+            yield
+            self._in_order = yield from sorted_in_steps(topics, str)
+
+    @property
+    def needs_sorting(self) -> bool:
+        """Whether `in_order` would sort many topics."""
+        return self.topic_count > _FEW + 2 * len(self._in_order)
 
     def _count(self, names: frozenset[str]) -> int:
         """Return the number of members that subscribe to exactly these topics by name."""

@@ -14,6 +14,7 @@ from wirebroker.coordinator.groups.group import GroupType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.group_records import GroupRecordKey, GroupRecordKind
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
@@ -45,8 +46,12 @@ class GroupKind(Protocol):
         """Apply a record; `known` is its decoded value, if it is known."""
         ...
 
-    def on_loaded(self, shard: ServingShard, now: Moment) -> None:
-        """Begin to serve its groups of a shard."""
+    def decoded(self, kind: GroupRecordKind, value: bytes) -> Any:
+        """Decode the value of a record, for `replay`."""
+        ...
+
+    def start_timers(self, shard: ServingShard, now: Moment) -> Steps[None]:
+        """Start the timers of the members of its groups after a load."""
         ...
 
 
@@ -72,6 +77,11 @@ def kind_of_timer(event: object) -> GroupKind:
 def is_loaded(group_type: GroupType) -> bool:
     """Return whether there may be groups of a kind."""
     return group_type in _loaded
+
+
+def is_any_loaded() -> bool:
+    """Return whether there may be groups of any of these kinds."""
+    return bool(_loaded)
 
 
 def loaded_kinds() -> Iterator[GroupKind]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.clock import finish
 from wirebroker.codecs.coordinator_records import GroupKey, is_partition_suffix
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.group_records import (
@@ -29,6 +30,7 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
 )
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.groups.shard.kinds import (
+    is_any_loaded,
     kind_of_record,
     kind_of_timer,
     loaded_kinds,
@@ -39,6 +41,7 @@ from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.group import Group
@@ -59,6 +62,7 @@ class GroupShard:
     """
 
     __slots__ = (
+        "_has_timers",
         "_new_uuid",
         "groups",
         "image",
@@ -77,6 +81,8 @@ class GroupShard:
         self.new_topics_offset = image.offset
         self.topic_hashes = TopicHashes(image)
         self._new_uuid = new_uuid
+        # Soft: whether the timers of loaded members run.
+        self._has_timers = False
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
         self.timers = Timers()
@@ -175,13 +181,19 @@ class GroupShard:
             self.groups[group_id] = classic
         classic.adopt(value)
 
+    def start_timers(self, now: Moment) -> Steps[None]:
+        """Start the timers of all members of the loaded groups, before `on_loaded`."""
+        for kind in loaded_kinds():
+            yield from kind.start_timers(self, now)
+        yield from rebalance.start_timers(self, now)
+        self._has_timers = True
+
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
-        kinds = tuple(loaded_kinds())
-        for kind in kinds:
-            kind.on_loaded(self, now)
+        if not self._has_timers:
+            finish(self.start_timers(now))
         outcome = rebalance.on_loaded(self, now)
-        if kinds:
+        if is_any_loaded():
             from wirebroker.coordinator.groups.shard import topic_lookup  # noqa: PLC0415
 
             outcome.effects += topic_lookup.on_loaded(self)
@@ -234,3 +246,19 @@ _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     JoinTimeout: rebalance.on_join_timeout,
     SyncTimeout: rebalance.on_sync_timeout,
 }
+
+
+def decoded_value(key: bytes, value: bytes) -> Any:
+    """Decode a record's value, for `replay`; None: `replay` does it.
+
+    It uses no state, so a thread may call it.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed record.
+    """
+    if key[:2] in _OFFSET_KINDS:
+        return None
+    decoded = decode_record_key(key)
+    if not isinstance(decoded, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
+        return None
+    return kind_of_record(decoded.kind).decoded(decoded.kind, value)

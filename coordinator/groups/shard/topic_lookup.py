@@ -48,9 +48,12 @@ def unhashed(shard: ServingShard, group_id: str, names: Collection[str] = ()) ->
     """
     group = shard.groups.get(group_id)
     unchecked = isinstance(group, _KINDS) and group.checked_topics is not shard.image.topics
+    if isinstance(group, ConsumerGroup) and group.subscriptions.is_hashed(shard.topic_hashes):
+        unchecked = False
     if not names and not unchecked:
         return _NO_TOPICS
-    unknown = set(shard.topic_hashes.unknown(set(names)))
+    requested = names if isinstance(names, frozenset) else frozenset(names)
+    unknown = set(shard.topic_hashes.unknown(requested))
     if unchecked:
         assert isinstance(group, _KINDS)
         unknown |= shard.topic_hashes.unknown(_topics_of(group))
@@ -72,10 +75,22 @@ def _topics_of(group: HashedGroup) -> Names:
     return _NO_TOPICS if group.topology is None else group.topology.required_topics
 
 
-def look_up(shard: ServingShard, group_id: str) -> Steps[None]:
-    """Hash the topics of a group."""
+def is_unsorted(shard: ServingShard, group_id: str) -> bool:
+    """Return whether the next request would sort many topics of a group."""
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup) or group.checked_topics is shard.image.topics:
+        return False
+    subscriptions = group.subscriptions
+    return subscriptions.needs_sorting and not subscriptions.is_hashed(shard.topic_hashes)
+
+
+def look_up(shard: ServingShard, group_id: str, names: Collection[str] = ()) -> Steps[None]:
+    """Hash and sort the topics of a group, before a request that subscribes to `names`."""
     yield
-    yield from shard.topic_hashes.add(unhashed(shard, group_id))
+    yield from shard.topic_hashes.add(unhashed(shard, group_id, names))
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup) and is_unsorted(shard, group_id):
+        yield from group.subscriptions.sort_in_steps()
 
 
 def on_loaded(shard: ServingShard) -> list[HashTopics]:

@@ -10,6 +10,8 @@ from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.group_records import GroupRecordKind
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
 
@@ -23,6 +25,11 @@ def replay(shard: ServingShard, key: Any, value: bytes | None, known: Any = None
     share_replay.replay(shard, key, value, known)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
-    """Begin to serve the groups of a shard; see share_fencing.on_loaded."""
-    share_fencing.on_loaded(shard, now)
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode the value of a record; see share_replay.decoded."""
+    return share_replay.decoded(kind, value)
+
+
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
+    """Start the timers of members after a load; see share_fencing.start_timers."""
+    return share_fencing.start_timers(shard, now)

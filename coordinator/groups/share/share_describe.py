@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
+from wirebroker.coordinator.groups.described_topics import described_in_steps
 from wirebroker.coordinator.groups.share.share_joining import existing_group
 
 if TYPE_CHECKING:
@@ -42,29 +44,19 @@ def _with_members(
 ) -> Steps[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     for member in members:
-        described.append(_member(member, image))
+        described.append((yield from _member(member, image)))
         yield
     return {**head, "members": described}
 
 
-def _member(member: ShareGroupMember, image: ClusterImage) -> dict[str, Any]:
+def _member(member: ShareGroupMember, image: ClusterImage) -> Steps[dict[str, Any]]:
+    names = yield from sorted_in_steps(member.topic_names, str)
     return {
         "member_id": member.member_id,
         "rack_id": member.rack_id,
         "member_epoch": member.epoch,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "subscribed_topic_names": sorted(member.topic_names),
-        "assignment": {
-            "topic_partitions": [
-                {
-                    "topic_id": topic_id,
-                    "topic_name": image.topics_by_id[topic_id].name,
-                    "partitions": sorted(indexes),
-                }
-                for topic_id, indexes in member.assigned.items()
-                # Topics that no longer exist are left out.
-                if topic_id in image.topics_by_id
-            ]
-        },
+        "subscribed_topic_names": names,
+        "assignment": (yield from described_in_steps(member.assigned, image)),
     }

@@ -22,6 +22,7 @@ from wirebroker.coordinator.groups.share.share_timers import restart_session
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
@@ -68,12 +69,13 @@ def watch(shard: ServingShard, group: ShareGroup, member_id: str, now: Moment) -
     restart_session(shard.timers, group.group_id, member_id, timeout_ms, now)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
     """Start the sessions of all members."""
     for group in shard.groups.values():
         if isinstance(group, ShareGroup):
             for member_id in group.members:
                 watch(shard, group, member_id, now)
+                yield
 
 
 def on_expiry(shard: ServingShard, event: ShareSessionExpiry, now: Moment) -> Outcome:

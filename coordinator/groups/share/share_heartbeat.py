@@ -15,43 +15,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH
 from wirebroker.coordinator.groups.group_configs import share_heartbeat_interval_ms
 from wirebroker.coordinator.groups.share import share_joining
 from wirebroker.coordinator.groups.share.share_fencing import leave, watch
+from wirebroker.coordinator.groups.share.share_step import assignment_in_steps
 from wirebroker.coordinator.groups.share.share_update import ShareUpdate
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.serving_shard import ServingShard
-    from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat
+    from wirebroker.coordinator.groups.share.share_step import ShareStep
     from wirebroker.coordinator.outcome import Moment, Token
 
 
-def heartbeat(shard: ServingShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
-    """Handle a checked request; errors are in the response, with their messages."""
+def heartbeat(
+    shard: ServingShard,
+    request: ShareHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: ShareStep | None = None,
+) -> Outcome:
+    """Handle a checked request; errors are in the response, with their messages.
+
+    `prepared` is the member's step to its target, if it was computed before.
+    """
     body = request.body
     try:
         if body.member_epoch == LEAVE_EPOCH:
             outcome = leave(shard, body.group_id, body.member_id)
             outcome.answer(token, {"member_id": body.member_id, "member_epoch": LEAVE_EPOCH})
             return outcome
-        return _stay(shard, request, token, now)
+        return _stay(shard, request, token, now, prepared)
     except KafkaError as error:
         refused = Outcome()
         refused.answer(token, {"error_code": error.code, "error_message": error.message})
         return refused
 
 
-def _stay(shard: ServingShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(
+    shard: ServingShard,
+    request: ShareHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: ShareStep | None,
+) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body = request.body
     is_joining = body.member_epoch == JOIN_EPOCH
     group = share_joining.find_or_create(shard, body.group_id, creates=is_joining)
     before = share_joining.find_or_join(shard, group, body)
-    update = ShareUpdate(shard, group, before, now=now)
+    update = ShareUpdate(shard, group, before, now=now, prepared=prepared)
     has_changed = update.subscribe(share_joining.updated(before, request))
     update.reconcile(update.assign(), has_changed=has_changed)
     update.initialize()
@@ -66,18 +83,12 @@ def _stay(shard: ServingShard, request: ShareHeartbeat, token: Token, now: Momen
     }
     is_full = body.subscribed_topic_names is not None
     if is_joining or is_full or member.assigned != before.assigned:
-        response["assignment"] = _assignment(member)
+        if prepared is not None and prepared.member.assigned is member.assigned:
+            response["assignment"] = prepared.assignment
+        else:
+            response["assignment"] = in_one_go(assignment_in_steps(member.assigned))
     outcome = update.outcome
     outcome.answer(token, response)
     if outcome.records:
         outcome.on_failure = update.undo
     return outcome
-
-
-def _assignment(member: ShareGroupMember) -> dict[str, Any]:
-    return {
-        "topic_partitions": [
-            {"topic_id": topic_id, "partitions": sorted(indexes)}
-            for topic_id, indexes in member.assigned.items()
-        ]
-    }

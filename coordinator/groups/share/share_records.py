@@ -88,10 +88,11 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 def current_record(group_id: str, member: ShareGroupMember) -> CoordinatorRecord:
     """Return the record of a member's epochs and partitions."""
-    return in_one_go(_current_record(group_id, member))
+    return in_one_go(current_record_in_steps(group_id, member))
 
 
-def _current_record(group_id: str, member: ShareGroupMember) -> Steps[CoordinatorRecord]:
+def current_record_in_steps(group_id: str, member: ShareGroupMember) -> Steps[CoordinatorRecord]:
+    """Do the same in steps."""
     kind = GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT
     body = ShareAssignment(
         member.epoch, member.previous_epoch, (yield from ordered_in_steps(member.assigned))

@@ -50,14 +50,19 @@ def replay(
     group = find_or_create(shard, ShareGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = _decoded(key.kind, value) if known is None and value is not None else known
+    body = decoded(key.kind, value) if known is None and value is not None else known
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _decoded(kind: GroupRecordKind, value: bytes) -> Any:
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode a value.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed value.
+    """
     if kind is GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER:
         target = decode_target(value)
         if target is not None:

@@ -28,14 +28,17 @@ from wirebroker.coordinator.groups.share.share_records import (
     subscription_record,
 )
 from wirebroker.coordinator.groups.share.share_request import MOST_TOPICS
+from wirebroker.coordinator.groups.share.share_step import reconciled
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_group import ShareGroup
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
+    from wirebroker.coordinator.groups.share.share_step import ShareStep
     from wirebroker.coordinator.outcome import Moment
 
 logger = logging.getLogger(__name__)
@@ -54,17 +57,25 @@ class ShareUpdate:
         outcome: The records so far.
         member: The member as these records make it.
         group_epoch: The group's epoch as these records make it.
+        prepared: The member's step to its target, if it was computed before.
     """
 
-    __slots__ = ("_names", "group", "group_epoch", "member", "now", "outcome", "shard")
+    __slots__ = ("_names", "group", "group_epoch", "member", "now", "outcome", "prepared", "shard")
 
     def __init__(
-        self, shard: ServingShard, group: ShareGroup, member: ShareGroupMember, *, now: Moment
+        self,
+        shard: ServingShard,
+        group: ShareGroup,
+        member: ShareGroupMember,
+        *,
+        now: Moment,
+        prepared: ShareStep | None = None,
     ) -> None:
         self.shard = shard
         self.group = group
         self.member = member
         self.now = now
+        self.prepared = prepared
         self.outcome = Outcome()
         self.group_epoch = group.epoch
         # The subscribed topics, as these records make them.
@@ -142,27 +153,18 @@ class ShareUpdate:
 
     def reconcile(self, target: TargetOfMember, *, has_changed: bool) -> None:
         """Give the member its target assignment; `has_changed`: also in the same epoch."""
-        before, (epoch, partitions) = self.member, target
+        before, (epoch, partitions), prepared = self.member, target, self.prepared
         if epoch == before.epoch and not has_changed:
             return
-        assigned = self._subscribed(partitions)
-        if epoch != before.epoch:
-            self.member = before.with_epoch(epoch, assigned=assigned)
-        elif assigned != before.assigned:
-            self.member = before.with_partitions(assigned)
+        if prepared is not None and prepared.is_from(before, epoch, partitions):
+            is_same = prepared.member is prepared.before
+            self.member = before if is_same else prepared.member
+            record: CoordinatorRecord | None = prepared.record
+        else:
+            self.member, record = reconciled(before, epoch, partitions, self.shard.image), None
         if self.member is not before:
-            self.outcome.records.append(current_record(self.group.group_id, self.member))
-
-    def _subscribed(
-        self, partitions: Mapping[bytes, frozenset[int]]
-    ) -> Mapping[bytes, frozenset[int]]:
-        """Return the partitions of topics that exist and that the member subscribes to."""
-        topics, names = self.shard.image.topics_by_id, self.member.topic_names
-        return {
-            topic_id: indexes
-            for topic_id, indexes in partitions.items()
-            if topic_id in topics and topics[topic_id].name in names
-        }
+            record = record or current_record(self.group.group_id, self.member)
+            self.outcome.records.append(record)
 
     def initialize(self) -> None:
         """Begin to create the share state of newly subscribed partitions."""

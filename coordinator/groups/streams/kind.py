@@ -18,6 +18,8 @@ from wirebroker.coordinator.groups.streams.streams_timers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.group_records import GroupRecordKind
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
 
@@ -30,10 +32,14 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
 
 def replay(shard: ServingShard, key: Any, value: bytes | None, known: Any = None) -> None:
     """Apply a record; see streams_replay.replay."""
-    del known
-    streams_replay.replay(shard, key, value)
+    streams_replay.replay(shard, key, value, known)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
-    """Begin to serve the groups of a shard; see streams_fencing.on_loaded."""
-    streams_fencing.on_loaded(shard, now)
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode the value of a record; see streams_replay.decoded."""
+    return streams_replay.decoded(kind, value)
+
+
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
+    """Start the timers of members after a load; see streams_fencing.start_timers."""
+    return streams_fencing.start_timers(shard, now)

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.java_collections import java_order
 from wirebroker.coordinator.groups.streams.streams_joining import existing_group
-from wirebroker.coordinator.groups.streams.task_offsets import NO_OFFSETS, TaskOffsets, offsets_of
-from wirebroker.coordinator.groups.streams.tasks import NO_TASKS, AssignedTasks, Tasks, task_ids
+from wirebroker.coordinator.groups.streams.task_offsets import (
+    NO_OFFSETS,
+    TaskOffsets,
+    offsets_in_steps,
+)
+from wirebroker.coordinator.groups.streams.tasks import (
+    NO_TASKS,
+    AssignedTasks,
+    Tasks,
+    task_ids_in_steps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,7 +66,7 @@ def _with_members(
 ) -> Steps[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     for member, target, offsets in members:
-        described.append(_member(member, target, offsets))
+        described.append((yield from _member(member, target, offsets)))
         yield
     return {**head, "members": described}
 
@@ -112,7 +121,7 @@ def _topics(topics: Iterable[TopologyTopic]) -> list[dict[str, Any]]:
     ]
 
 
-def _member(member: StreamsMember, target: Tasks, offsets: TaskOffsets) -> dict[str, Any]:
+def _member(member: StreamsMember, target: Tasks, offsets: TaskOffsets) -> Steps[dict[str, Any]]:
     endpoint = member.user_endpoint
     return {
         "member_id": member.member_id,
@@ -127,17 +136,17 @@ def _member(member: StreamsMember, target: Tasks, offsets: TaskOffsets) -> dict[
         if endpoint is None
         else {"host": endpoint.host, "port": endpoint.port},
         "client_tags": [{"key": key, "value": value} for key, value in member.client_tags.items()],
-        "task_offsets": offsets_of(offsets.offsets),
-        "task_end_offsets": offsets_of(offsets.end_offsets),
-        "assignment": _assignment(member.assigned),
-        "target_assignment": _assignment(target),
+        "task_offsets": (yield from offsets_in_steps(offsets.offsets)),
+        "task_end_offsets": (yield from offsets_in_steps(offsets.end_offsets)),
+        "assignment": (yield from _assignment(member.assigned)),
+        "target_assignment": (yield from _assignment(target)),
         "is_classic": False,
     }
 
 
-def _assignment(tasks: Tasks | AssignedTasks) -> dict[str, Any]:
+def _assignment(tasks: Tasks | AssignedTasks) -> Steps[dict[str, Any]]:
     return {
-        "active_tasks": task_ids(tasks.active),
-        "standby_tasks": task_ids(tasks.standby),
-        "warmup_tasks": task_ids(tasks.warmup),
+        "active_tasks": (yield from task_ids_in_steps(tasks.active)),
+        "standby_tasks": (yield from task_ids_in_steps(tasks.standby)),
+        "warmup_tasks": (yield from task_ids_in_steps(tasks.warmup)),
     }

@@ -31,6 +31,7 @@ from wirebroker.coordinator.groups.streams.streams_timers import (
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
     from wirebroker.coordinator.groups.streams.streams_timers import TaskSession
@@ -88,12 +89,13 @@ def watch(shard: ServingShard, group: StreamsGroup, member: StreamsMember, now: 
         expect_revocation(shard.timers, event, member.rebalance_timeout_ms, now)
 
 
-def on_loaded(shard: ServingShard, now: Moment) -> None:
+def start_timers(shard: ServingShard, now: Moment) -> Steps[None]:
     """Start the timers of all members."""
     for group in shard.groups.values():
         if isinstance(group, StreamsGroup):
             for member in group.members.values():
                 watch(shard, group, member, now)
+                yield
 
 
 def on_expiry(shard: ServingShard, event: TaskSession, now: Moment) -> Outcome:

@@ -7,11 +7,12 @@ Source: Kafka's StreamsCoordinatorRecordHelpers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
+    KnownRecord,
     WholeGroupKey,
     group_record,
     group_record_tombstone,
@@ -24,12 +25,22 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.tasks import ActiveTasks, Tasks
+    from wirebroker.coordinator.groups.streams.tasks import ActiveTasks, AssignedTasks, Tasks
     from wirebroker.coordinator.groups.topologies.topology import (
         StreamsTopology,
         Subtopology,
         TopologyTopic,
     )
+
+
+class CurrentTasks(NamedTuple):
+    """The current assignment of a member: its epochs, its state and its tasks."""
+
+    epoch: int
+    previous_epoch: int
+    state: int
+    assigned: AssignedTasks
+    revoking: AssignedTasks
 
 
 def member_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
@@ -51,12 +62,16 @@ def member_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
 
 def target_record(group_id: str, member_id: str, tasks: Tasks) -> CoordinatorRecord:
     """Return the record of a member's target assignment."""
-    return group_record(
-        GroupMemberKey(GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, group_id, member_id),
+    kind = GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER
+    key = GroupMemberKey(kind, group_id, member_id)
+    record = group_record(
+        key,
         active_tasks=task_ids(tasks.active),
         standby_tasks=task_ids(tasks.standby),
         warmup_tasks=task_ids(tasks.warmup),
     )
+    assert record.value is not None
+    return KnownRecord.of(key, record.value, tasks)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -68,10 +83,10 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """Return the record of a member's epochs, state and tasks."""
     assigned, revoking = member.assigned, member.revoking
-    return group_record(
-        GroupMemberKey(
-            GroupRecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, group_id, member.member_id
-        ),
+    kind = GroupRecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT
+    key = GroupMemberKey(kind, group_id, member.member_id)
+    record = group_record(
+        key,
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
         state=member.state,
@@ -82,6 +97,9 @@ def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
         standby_tasks_pending_revocation=task_ids(revoking.standby),
         warmup_tasks_pending_revocation=task_ids(revoking.warmup),
     )
+    assert record.value is not None
+    body = CurrentTasks(member.epoch, member.previous_epoch, member.state, assigned, revoking)
+    return KnownRecord.of(key, record.value, body)
 
 
 def _with_epochs(tasks: ActiveTasks) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from wirebroker.coordinator.groups.streams.streams_member import (
     TaskState,
     UserEndpoint,
 )
+from wirebroker.coordinator.groups.streams.streams_records import CurrentTasks
 from wirebroker.coordinator.groups.streams.tasks import AssignedTasks, Tasks, task_sets
 from wirebroker.coordinator.groups.topologies.topology import topology_of
 
@@ -34,8 +35,13 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 
-def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
-    """Apply a record of a streams group.
+def replay(
+    shard: ServingShard,
+    key: WholeGroupKey | GroupMemberKey,
+    value: bytes | None,
+    known: Any = None,
+) -> None:
+    """Apply a record of a streams group; `known` is its decoded value, if it is known.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
@@ -44,11 +50,22 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
     group = find_or_create(shard, StreamsGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = None if value is None else decode_record_value(key.kind, value)
+    body = decoded(key.kind, value) if known is None and value is not None else known
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:
         _GROUP_REPLAYS[key.kind](shard, group, body)
+
+
+def decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    """Decode a value.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed value.
+    """
+    body = decode_record_value(kind, value)
+    convert = _CONVERSIONS.get(kind)
+    return body if convert is None else convert(body)
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -77,41 +94,55 @@ def _replay_member(group: StreamsGroup, member_id: str, body: Any) -> None:
     )
 
 
-def _replay_target(group: StreamsGroup, member_id: str, body: Any) -> None:
+def _replay_target(group: StreamsGroup, member_id: str, body: Tasks | None) -> None:
     if body is None:
         group.target.pop(member_id, None)
         return
-    group.target[member_id] = Tasks(
+    group.target[member_id] = body
+
+
+def _replay_current(group: StreamsGroup, member_id: str, body: CurrentTasks | None) -> None:
+    known = group.members.get(member_id)
+    if body is None:
+        if known is not None:
+            group.put(known.as_gone())
+        return
+    group.put(
+        replace(
+            known or StreamsMember(member_id),
+            epoch=body.epoch,
+            previous_epoch=body.previous_epoch,
+            state=_state(body.state),
+            assigned=body.assigned,
+            revoking=body.revoking,
+        )
+    )
+
+
+def _target(body: Any) -> Tasks:
+    return Tasks(
         task_sets(body.active_tasks),
         task_sets(body.standby_tasks),
         task_sets(body.warmup_tasks),
     )
 
 
-def _replay_current(group: StreamsGroup, member_id: str, body: Any) -> None:
-    known = group.members.get(member_id)
-    if body is None:
-        if known is not None:
-            group.put(known.as_gone())
-        return
+def _current(body: Any) -> CurrentTasks:
     epoch: int = body.member_epoch
-    group.put(
-        replace(
-            known or StreamsMember(member_id),
-            epoch=epoch,
-            previous_epoch=body.previous_member_epoch,
-            state=_state(body.state),
-            assigned=AssignedTasks(
-                _active_tasks(body.active_tasks, epoch),
-                task_sets(body.standby_tasks),
-                task_sets(body.warmup_tasks),
-            ),
-            revoking=AssignedTasks(
-                _active_tasks(body.active_tasks_pending_revocation, epoch),
-                task_sets(body.standby_tasks_pending_revocation),
-                task_sets(body.warmup_tasks_pending_revocation),
-            ),
-        )
+    return CurrentTasks(
+        epoch,
+        body.previous_member_epoch,
+        body.state,
+        AssignedTasks(
+            _active_tasks(body.active_tasks, epoch),
+            task_sets(body.standby_tasks),
+            task_sets(body.warmup_tasks),
+        ),
+        AssignedTasks(
+            _active_tasks(body.active_tasks_pending_revocation, epoch),
+            task_sets(body.standby_tasks_pending_revocation),
+            task_sets(body.warmup_tasks_pending_revocation),
+        ),
     )
 
 
@@ -168,4 +199,8 @@ _GROUP_REPLAYS: Final[
     GroupRecordKind.STREAMS_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: replay_target_epoch,
     GroupRecordKind.STREAMS_GROUP_TOPOLOGY: _replay_topology,
+}
+_CONVERSIONS: Final[Mapping[GroupRecordKind, Callable[[Any], Any]]] = {
+    GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _target,
+    GroupRecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current,
 }

@@ -12,9 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.base.clock import Steps
 
 # Memory of one reported offset, about.
 _BYTES_OF_OFFSET: Final = 100
@@ -80,10 +83,14 @@ def _by_task(entries: Iterable[Any]) -> dict[str, dict[int, int]]:
     return offsets
 
 
-def offsets_of(sums: Mapping[str, Mapping[int, int]]) -> Sequence[dict[str, Any]]:
+def offsets_in_steps(sums: Mapping[str, Mapping[int, int]]) -> Steps[list[dict[str, Any]]]:
     """Return offsets as in a response, sorted."""
-    return [
-        {"subtopology_id": subtopology, "partition": partition, "offset": offset}
-        for subtopology, partitions in sorted(sums.items())
-        for partition, offset in sorted(partitions.items())
-    ]
+    offsets: list[dict[str, Any]] = []
+    for subtopology, partitions in sorted(sums.items()):
+        for partition, offset in sorted(partitions.items()):
+            offsets.append(
+                {"subtopology_id": subtopology, "partition": partition, "offset": offset}
+            )
+            if len(offsets) % WORK_PER_STEP == 0:
+                yield
+    return offsets

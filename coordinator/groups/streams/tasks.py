@@ -12,10 +12,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+    from wirebroker.base.clock import Steps
 
 # Partitions by subtopology id, none of them empty unless a request says so.
 TaskSets: TypeAlias = "Mapping[str, frozenset[int]]"
@@ -98,7 +102,17 @@ def task_sets(task_ids: Iterable[Any]) -> dict[str, frozenset[int]]:
 
 def task_ids(tasks: Mapping[str, Collection[int]]) -> list[dict[str, Any]]:
     """Return tasks as in a response or record, sorted."""
-    return [
-        {"subtopology_id": subtopology, "partitions": sorted(partitions)}
-        for subtopology, partitions in sorted(tasks.items())
-    ]
+    return in_one_go(task_ids_in_steps(tasks))
+
+
+def task_ids_in_steps(tasks: Mapping[str, Collection[int]]) -> Steps[list[dict[str, Any]]]:
+    """Do the same in steps."""
+    listed: list[dict[str, Any]] = []
+    work = 0
+    for subtopology, partitions in sorted(tasks.items()):
+        listed.append({"subtopology_id": subtopology, "partitions": sorted(partitions)})
+        work += 1 + len(partitions)
+        if work >= WORK_PER_STEP:
+            work = 0
+            yield
+    return listed

@@ -60,8 +60,6 @@ class Broker(abc.ABC):
     Args:
         directory: Folder for data, log and settings.
         settings: Configs beyond the common profile.
-
-    Attributes:
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:

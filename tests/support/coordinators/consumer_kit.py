@@ -129,9 +129,12 @@ class ConsumerGroups(ModernGroups):
         except KafkaError as error:
             return {"error_code": error.code, "error_message": error.message}
         token = self.token()
-        prepared = None
+        prepared: prepared_step.PreparedStep | prepared_step.PreparedAway | None = None
         if prepared_step.is_large(self.shard, body):
             prepared = self.prepare(request)
+        leaving = prepared_step.leaves_much(self.shard, body)
+        if leaving is not None:
+            prepared = in_one_go(prepared_step.prepare_away(group_id, leaving))
         self.carry_out(heartbeat(self.shard, request, token, self.moment, prepared))
         return self.answers[token]
 
@@ -192,7 +195,8 @@ class ConsumerGroups(ModernGroups):
             for regex, topics in found.items()
         }
         yield
-        self.run(regexes.install, effect.group_id, resolved)
+        records = in_one_go(regexes.records_of(effect.group_id, resolved))
+        self.run(regexes.install, effect.group_id, records)
         regexes.abandon(self.shard, effect.group_id)
 
 

@@ -20,7 +20,6 @@ from wirebroker.api.groups.group_errors import (
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
-from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
@@ -28,7 +27,10 @@ from wirebroker.coordinator.groups.classic.join import shortened
 from wirebroker.coordinator.groups.consumer import prepared_step
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
-from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+from wirebroker.coordinator.groups.consumer.heartbeat_request import (
+    ConsumerHeartbeat,
+    requested_names,
+)
 from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
 from wirebroker.request.handlers import Cost
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.request.request import Request
 
@@ -52,11 +55,6 @@ def consumer_group_heartbeat(
     """Update the member and return its partitions."""
     if not serves_consumer_groups(broker):
         return error_only(ErrorCode.UNSUPPORTED_VERSION)
-    shard = broker.groups.shard_of(body.group_id)
-    size = _size(shard, body)
-    error = memory_error(broker, body.group_id, body.member_id, body.instance_id, size)
-    if error is not ErrorCode.NONE:
-        return error_only(error)
     heard = ConsumerHeartbeat(
         body,
         request.version,
@@ -64,20 +62,39 @@ def consumer_group_heartbeat(
         client_host(request),
         access_of(broker, request),
     )
+    if hashing.has_many_names(body):
+        return _serve_in_slices(broker, heard)
+    response = _serve(broker, heard)
+    if isinstance(response, dict):
+        shard = broker.groups.shard_of(body.group_id)
+        repeated_heartbeat.remember(shard, request, body, response)
+    return response
+
+
+async def _serve_in_slices(broker: Broker, heard: ConsumerHeartbeat) -> Mapping[str, Any]:
+    """Sort and encode many topics in slices before the request is served."""
+    names = heard.body.subscribed_topic_names
+    requested = await hashing.in_slices(broker, requested_names(names))
+    return await response_of(_serve(broker, heard._replace(requested=requested)))
+
+
+def _serve(
+    broker: Broker, heard: ConsumerHeartbeat
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    body = heard.body
+    size = _size(broker.groups.shard_of(body.group_id), heard)
+    error = memory_error(broker, body.group_id, body.member_id, body.instance_id, size)
+    if error is not ErrorCode.NONE:
+        return error_only(error)
     try:
         # As in Kafka, before the coordinator is looked up.
         heard.check(broker.groups.settings.consumer_assignors)
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    response = hashing.submit(
-        broker,
-        body.group_id,
-        body.subscribed_topic_names or (),
-        lambda: _beat(broker, heard),
-    )
-    if isinstance(response, dict):
-        repeated_heartbeat.remember(shard, request, body, response)
-    return response
+    names = body.subscribed_topic_names or ()
+    if heard.requested is not None:
+        names = heard.requested.names
+    return hashing.submit(broker, body.group_id, names, lambda: _beat(broker, heard))
 
 
 def _beat(
@@ -87,6 +104,9 @@ def _beat(
     shard = broker.groups.shard_of(group_id)
     if shard is not None and prepared_step.is_large(shard, heard.body):
         return _beat_in_slices(broker, shard, heard)
+    leaving = None if shard is None else prepared_step.leaves_much(shard, heard.body)
+    if leaving is not None:
+        return _leave_in_slices(broker, leaving, heard)
     return broker.groups.submit(group_id, heartbeat, heard, on_error=error_only)
 
 
@@ -94,14 +114,27 @@ async def _beat_in_slices(
     broker: Broker, shard: GroupShard, heard: ConsumerHeartbeat
 ) -> Mapping[str, Any]:
     """Compute the next step of a member with many topics in slices, then run the operation."""
-    prepared = await Slices(broker.clock).run(prepared_step.prepare(shard, heard))
-    beat = partial(heartbeat, prepared=prepared)
+    # One member at a time: the targets of many members that wait for each other would change first.
+    async with broker.groups.preparing_steps:
+        prepared = await hashing.in_slices(broker, prepared_step.prepare(shard, heard))
+        beat = partial(heartbeat, prepared=prepared)
+        result = broker.groups.submit(heard.body.group_id, beat, heard, on_error=error_only)
+    return await response_of(result)
+
+
+async def _leave_in_slices(
+    broker: Broker, member: ConsumerMember, heard: ConsumerHeartbeat
+) -> Mapping[str, Any]:
+    """Encode a static member with many topics as away in slices, then run the operation."""
     group_id = heard.body.group_id
+    away = await hashing.in_slices(broker, prepared_step.prepare_away(group_id, member))
+    beat = partial(heartbeat, prepared=away)
     return await response_of(broker.groups.submit(group_id, beat, heard, on_error=error_only))
 
 
-def _size(shard: GroupShard | None, body: Any) -> int:
+def _size(shard: GroupShard | None, heard: ConsumerHeartbeat) -> int:
     """Return the bytes of what a member joins with; equal subscriptions are stored once."""
+    body, requested = heard.body, heard.requested
     texts = (
         body.member_id,
         body.instance_id,
@@ -113,6 +146,7 @@ def _size(shard: GroupShard | None, body: Any) -> int:
     if not names:
         return size
     group = None if shard is None else shard.groups.get(body.group_id)
-    if isinstance(group, ConsumerGroup) and group.subscriptions.has(frozenset(names)):
+    distinct = frozenset(names) if requested is None else requested.names
+    if isinstance(group, ConsumerGroup) and group.subscriptions.has(distinct):
         return size
-    return size + size_of_names(names)
+    return size + (size_of_names(names) if requested is None else requested.size_bytes)

@@ -15,10 +15,11 @@ import pytest
 from tests.support.brokers.servers import broker_of
 from tests.support.harness.request_sizes import EIGHTH, LARGEST, RequestSizes
 from tests.support.protocol.raw_client import answer_of, request_frame
-from tests.support.tools.waiting import eventually
+from tests.support.tools.waiting import eventually, until
 from tests.unit.wirebroker.api.loop_holds_kit import (
     MANY_TOPICS,
     MOST_CALLS,
+    PATIENCE_S,
     garbage,
     is_measured,
     new_topic,
@@ -27,6 +28,7 @@ from tests.unit.wirebroker.api.loop_holds_kit import (
 from wirebroker.api.groups.member_memory import MOST_METADATA_BYTES
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.replica.leadership import Leadership, LeadershipChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
 # Fixtures for the whole module.
 __all__ = ["garbage", "is_measured"]
 
-SMALL_TOPICS = 4_000
+SMALL_TOPICS = 10_000
 LONGEST_TEXT = 32_767
 # A heartbeat of a share or streams group is one operation, which is not divided into slices. Most
 # of its calls are lookups in dictionaries and lengths of lists, which take less than those that
 # MOST_CALLS is made for.
 MOST_CALLS_IN_ONE_GO = 400_000
 UPGRADE = 1
+LEAVE, LEAVE_STATIC = -1, -2
 VERSION = 1
 Fields = dict[str, Any]
 
@@ -209,6 +212,11 @@ class Row(NamedTuple):
 CONSUMER = ApiKey.CONSUMER_GROUP_HEARTBEAT
 SHARE = ApiKey.SHARE_GROUP_HEARTBEAT
 STREAMS = ApiKey.STREAMS_GROUP_HEARTBEAT
+DESCRIPTIONS = {
+    CONSUMER: ApiKey.CONSUMER_GROUP_DESCRIBE,
+    SHARE: ApiKey.SHARE_GROUP_DESCRIBE,
+    STREAMS: ApiKey.STREAMS_GROUP_DESCRIBE,
+}
 INVALID = ErrorCode.INVALID_REQUEST
 UNKNOWN_GROUP = ErrorCode.GROUP_ID_NOT_FOUND
 # More elements than any field may have, and fewer than close the connection.
@@ -246,6 +254,12 @@ ROWS: dict[str, Row] = {
     "consumer topics": Row(
         CONSUMER,
         lambda sizes: consumer(subscribed_topic_names=numbered("t", sizes.of(SMALL_TOPICS))),
+    ),
+    "consumer static member": Row(
+        CONSUMER,
+        lambda sizes: consumer(
+            instance_id="i", subscribed_topic_names=numbered("t", sizes.of(SMALL_TOPICS))
+        ),
     ),
     "consumer wide topics": Row(
         CONSUMER, lambda _: consumer(subscribed_topic_names=["big", "wide"])
@@ -394,20 +408,84 @@ def test_the_largest_heartbeats_and_the_memory_that_they_leave(broker, name):
         assert group is not None
         assert 0 < group.metadata_bytes <= MOST_METADATA_BYTES
         # The next heartbeat, with the assignment that was computed meanwhile.
-        assert_next_is_short(broker, row.key, body, answer)
+        staying = {"group_id": body["group_id"], "member_id": answer.member_id}
+        if row.key is STREAMS:
+            staying["endpoint_information_epoch"] = 0
+        assert_next_is_short(broker, row.key, staying, answer)
+        assert_description_is_short(broker, row.key, staying["group_id"])
+        assert_leaving_is_short(broker, row.key, staying, body)
     else:
         assert group is None
 
 
 def assert_next_is_short(broker, key, body, joined):
-    """Let the member beat until it has its assignment; each response comes after short turns."""
-    body = {"group_id": body["group_id"], "member_id": joined.member_id}
-    body["member_epoch"] = joined.member_epoch
-    if key is STREAMS:
-        body["endpoint_information_epoch"] = 0
+    """Let the member beat again; the response comes after short turns."""
+    answer = asked(broker, key, {**body, "member_epoch": joined.member_epoch})
+    assert answer.error_code in {0, ErrorCode.FENCED_MEMBER_EPOCH}
+
+
+def assert_description_is_short(broker, key, group_id):
+    body = {"group_ids": [group_id], "include_authorized_operations": False}
+    frame = request_frame(DESCRIPTIONS[key], VERSION, body)
+    answers: list[bytes] = []
+    broker.assert_short(lambda: answers.append(broker.client.exchange(frame)))
+    (group,) = answer_of(DESCRIPTIONS[key], VERSION, answers[-1]).groups
+    assert group.error_code == 0
+    assert len(group.members) == 1
+
+
+def assert_leaving_is_short(broker, key, body, joining):
+    """Let the member leave; a static one leaves for a while and returns before."""
+    instance_id = joining.get("instance_id")
+    if instance_id is not None and key is CONSUMER:
+        away = {**body, "instance_id": instance_id, "member_epoch": LEAVE_STATIC}
+        assert asked(broker, key, away).error_code == 0
+        body = {**body, "member_id": f"{body['member_id']}2", "instance_id": instance_id}
+        assert asked(broker, key, {**joining, **body}).error_code == 0
+    leaving = {**body, "member_epoch": LEAVE, "instance_id": instance_id}
+    if key is SHARE:
+        del leaving["instance_id"]
+    assert asked(broker, key, leaving).error_code == 0
+
+
+def asked(broker, key, body):
     frame = request_frame(key, VERSION, body)
     answers: list[bytes] = []
     broker.assert_short(
         lambda: answers.append(broker.client.exchange(frame)), most_calls=most_calls(key)
     )
-    assert answer_of(key, VERSION, answers[-1]).error_code in {0, ErrorCode.FENCED_MEMBER_EPOCH}
+    return answer_of(key, VERSION, answers[-1])
+
+
+def test_loading_large_groups(broker):
+    names = numbered("t", broker.sizes.of(SMALL_TOPICS))
+    members = [
+        (CONSUMER, consumer(subscribed_topic_names=names)),
+        (SHARE, share(subscribed_topic_names=numbered("t", broker.sizes.of(2_500)))),
+        (STREAMS, streams(subtopology("0", *numbered("t", broker.sizes.of(2_000))))),
+    ]
+    for key, body in members:
+        joined = asked(broker, key, body)
+        assert joined.error_code == 0
+        staying = {"group_id": body["group_id"], "member_id": "m"}
+        if key is STREAMS:
+            staying["endpoint_information_epoch"] = 0
+        assert_next_is_short(broker, key, staying, joined)
+    groups = broker_of(broker.server.server).groups
+    before = groups.shard_of("g")
+    broker.assert_short(lambda: broker.server.call(load_again(groups)))
+    after = groups.shard_of("g")
+    assert after is not None
+    assert before is not None
+    assert after is not before
+    assert after.groups.keys() == before.groups.keys()
+
+
+async def load_again(groups):
+    """Resign from all partitions, and lead them again in the same epoch."""
+    partitions = groups._partitions
+    logs = [term.log for term in partitions._terms.values()]
+    led = [Leadership(log.partition, log.leader_epoch) for log in logs]
+    partitions.follow(LeadershipChange(resigned=led))
+    partitions.follow(LeadershipChange(elected=led))
+    await until(lambda: not partitions.is_loading, timeout_s=PATIENCE_S)

@@ -59,6 +59,26 @@ def test_frozen_objects_can_be_collected_again():
         assert gc.get_freeze_count() > 0
 
 
+def test_frozen_objects_are_not_counted_after_each_collection(monkeypatch):
+    monkeypatch.setattr(gc_tuning, "_LONGEST_MS", -1.0)
+    counts: list[int] = []
+    count = gc.get_freeze_count
+
+    def counted() -> int:
+        counts.append(count())
+        return counts[-1]
+
+    with GarbagePolicy() as policy:
+        policy.keep_all()
+        monkeypatch.setattr(gc, "get_freeze_count", counted)
+        kept: list[list[int]] = []
+        for _ in range(10):
+            kept += [[] for _ in range(1_000)]
+            gc.collect()
+        assert not counts
+        assert count() > len(kept)
+
+
 # In a separate process: this one has millions of objects, which would all be walked.
 _MUCH_IS_KEPT = """
 import gc
@@ -86,29 +106,6 @@ with gc_tuning.GarbagePolicy() as policy:
 
 def test_frozen_garbage_is_collected_when_there_is_much():
     subprocess.run([sys.executable, "-c", _MUCH_IS_KEPT], check=True, timeout=60)
-
-
-def test_frozen_objects_are_not_counted_after_each_collection(monkeypatch):
-    """The count walks all of them, which would take longer than the collection."""
-    counts = 0
-    count = gc.get_freeze_count
-
-    def counting() -> int:
-        nonlocal counts
-        counts += 1
-        return count()
-
-    monkeypatch.setattr(gc_tuning, "_LONGEST_MS", -1.0)
-    monkeypatch.setattr(gc_tuning, "_ROOM", 10_000)
-    with GarbagePolicy() as policy:
-        policy.keep_all()
-        monkeypatch.setattr(gc, "get_freeze_count", counting)
-        retained: list[list[int]] = []
-        while len(retained) < 9_000:
-            retained += [[] for _ in range(1_000)]
-            gc.collect()
-        assert counts == 0
-        assert count() > len(retained)
 
 
 def test_no_collection_during_imports():

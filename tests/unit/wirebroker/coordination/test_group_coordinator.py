@@ -2,9 +2,12 @@
 
 import asyncio
 import errno
+import threading
 
 import pytest
 
+from tests.support.coordinators.consumer_kit import ConsumerGroups, content
+from tests.support.coordinators.kit import one_broker, topic
 from tests.support.records.batches import TIMESTAMP_MS
 from tests.support.records.clocks import HandClock
 from tests.support.tools.waiting import until
@@ -22,6 +25,7 @@ from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
 from wirebroker.coordinator.controller.image.image_change import ImageChange
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.shard.shard import GroupShard, decoded_value
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.engine.waiter import Waiter
 
@@ -309,3 +313,51 @@ async def test_only_the_first_response_counts_and_lost_connections_are_ignored()
     assert isinstance(cancelled, asyncio.Future)
     cancelled.cancel()
     disconnected.resolve({"n": 3})
+
+
+def large_group():
+    """Return the batches of a group whose member has many topics, and its shard."""
+    records = [record for n in range(1, 901) for record in topic(f"t{n}", n)]
+    groups = ConsumerGroups(image=one_broker(*records))
+    for member_id in ("a", "b"):
+        groups.enter(member_id, *(f"t{n}" for n in range(1, 901)))
+    groups.work()
+    groups.settle()
+    pairs = [(key, value, ()) for key, value in groups.log]
+    return [build_batch(pairs, timestamp_ms=TIMESTAMP_MS)], groups
+
+
+async def test_long_values_of_a_load_are_decoded_in_a_thread(monkeypatch):
+    threads = set()
+
+    def noted(key, value):
+        assert len(value) > 16 << 10
+        threads.add(threading.current_thread().name)
+        return decoded_value(key, value)
+
+    batches, groups = large_group()
+    broker = group_broker(partitions={0: ListPartition(batches)})
+    assert broker.groups._partitions._decode is decoded_value
+    monkeypatch.setattr(broker.groups._partitions, "_decode", noted)
+    await until(lambda: [*broker.groups.shards()])
+    [shard] = broker.groups.shards()
+    assert content(shard.groups["g"]) == content(groups.consumer())
+    assert threads
+    assert threading.current_thread().name not in threads
+
+
+async def test_timers_of_loaded_members_start_in_slices_once(monkeypatch):
+    batches, _ = large_group()
+    steps = []
+    start = GroupShard.start_timers
+
+    def counted(shard, now):
+        steps.append(sum(1 for _ in start(shard, now)))
+        yield
+
+    broker = group_broker(partitions={0: ListPartition(batches)})
+    monkeypatch.setattr(broker.groups._partitions, "_start_timers", counted)
+    await until(lambda: [*broker.groups.shards()])
+    [shard] = broker.groups.shards()
+    assert steps == [2]
+    assert len(shard.timers) == 2

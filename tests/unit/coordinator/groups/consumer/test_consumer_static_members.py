@@ -9,7 +9,14 @@ from tests.support.coordinators.consumer_kit import (
     U,
 )
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.consumer import prepared_step
 from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
+
+
+@pytest.fixture(autouse=True, params=[500, 0], ids=["at once", "prepared"])
+def few_topics(request, monkeypatch):
+    """Let operations compute the steps of members themselves, or prepare them."""
+    monkeypatch.setattr(prepared_step, "_FEW", request.param)
 
 
 def away(*, assignor=None, names=("t",)):

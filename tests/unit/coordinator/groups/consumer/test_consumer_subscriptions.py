@@ -1,9 +1,21 @@
 """Subscriptions by name and by regular expression."""
 
+from random import Random
+
 import pytest
 
 from tests.support.coordinators.consumer_kit import ConsumerGroups, T, U
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.group_records import GroupRecordKind, decode_record_value
+from wirebroker.coordinator.groups.consumer import consumer_replay
+from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+from wirebroker.coordinator.groups.consumer.consumer_records import (
+    regex_record_in_steps,
+    subscription_record,
+)
+from wirebroker.coordinator.groups.consumer.heartbeat_request import requested_names
+from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex, Subscriptions
 
 HASHES_OF_NOTHING = 0
 
@@ -219,3 +231,38 @@ def test_an_invalid_expression_is_refused():
         "SubscribedTopicRegex `(t` is not a valid regular expression"
     )
     assert groups.shard.groups == {}
+
+
+def requested(*names):
+    return in_one_go(requested_names(names))
+
+
+@pytest.mark.parametrize(
+    "names", [["t"], ["u", "t", "u"], ["t", "ä" * 40], ["t", "x" * 200], ["b" * 126, "c" * 127]]
+)
+def test_prepared_names_make_the_same_record(names):
+    member = ConsumerMember("m", topic_names=frozenset(names), rack_id="r", topic_regex="t.*")
+    assert subscription_record("g", member, requested(*names)) == subscription_record("g", member)
+
+
+def test_record_of_an_expression_is_decoded_as_it_was():
+    names = [f"t{number}" for number in range(12_000)]
+    found = ResolvedRegex(frozenset(names), 5, 6)
+    record = in_one_go(regex_record_in_steps("g", "t.*", found))
+    kind = GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION
+    assert record.value is not None
+    body = decode_record_value(kind, record.value)
+    assert [*body.topics] == sorted(names)
+    assert (body.version, body.timestamp) == (5, 6)
+    assert consumer_replay.decoded(kind, record.value) == found
+
+
+def test_topics_of_a_group_are_sorted_whatever_was_sorted_before():
+    random = Random(1)
+    subscriptions = Subscriptions()
+    names = [f"t{number}" for number in range(9_000)]
+    for _ in range(40):
+        topics = set(random.sample(names, random.randrange(len(names))))
+        added = sorted(random.sample([*topics], random.randrange(len(topics) + 1)))
+        assert [*subscriptions.in_order(topics, added)] == sorted(topics)
+    assert [*subscriptions.in_order(topics, sorted(topics))] == sorted(topics)

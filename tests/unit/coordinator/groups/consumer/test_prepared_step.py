@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.coordinators.consumer_kit import ConsumerGroups, T, topics_image
 from tests.support.coordinators.kit import image_of, one_broker, topic
-from wirebroker.coordinator.groups.consumer import member_update, prepared_step
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.consumer import joining, member_update, prepared_step
+from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
 from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ class Interrupted(ConsumerGroups):
         self.changes = [*changes]
         self.steps: list[PreparedStep | None] = []
         self.is_armed = False
+
+    def target_of(self, member_id: str) -> dict[bytes, frozenset[int]]:
+        return dict(self.consumer().target[member_id])
 
     def prepare(self, request: ConsumerHeartbeat) -> PreparedStep | None:
         if not self.is_armed:
@@ -118,6 +123,104 @@ def test_computation_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyP
     groups.beat("a", 2, owned={T: [0, 1, 2]})
     assert groups.steps == [None]
     assert len(groups.changes) == 9 - prepared_step._MOST_ATTEMPTS
+
+
+def stays(member_id: str) -> Callable[[ConsumerGroups], Any]:
+    return lambda groups: groups.stay(member_id)
+
+
+def large_group(moving: int) -> Interrupted:
+    """Return a group in which `late` and `moving` other members can take free partitions."""
+    groups = Interrupted()
+    partitions = 2 * (moving + 2)
+    groups.shard.apply_metadata(
+        image_of(*topic("w", 3, partitions=partitions), base=groups.shard.image),
+        has_new_topics=True,
+        changed=["w"],
+    )
+    for member_id in ("first", "late", *(f"m{number}" for number in range(moving))):
+        groups.enter(member_id, "w")
+    # The first member, which had all partitions, gives up those of the others.
+    groups.stay("first")
+    groups.stay("first", owned=groups.target_of("first"))
+    return groups
+
+
+def test_step_survives_moves_of_many_other_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_steps(monkeypatch)
+    groups = large_group(moving=9)
+    groups.changes = [stays(f"m{number}") for number in range(9)]
+    groups.is_armed = True
+    answer = groups.stay("late")
+    assert len(groups.changes) == 8, "one computation"
+    assert groups.steps != [None]
+    assert listed_of(answer) == groups.target_of("late")
+    for number in range(1, 9):
+        groups.stay(f"m{number}")
+    assert groups.consumer().state == "Stable"
+    groups.consumer().check()
+    assert groups.reloaded().durable() == groups.durable()
+
+
+def test_step_is_repeated_if_another_member_gets_its_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_steps(monkeypatch)
+    groups = large_group(moving=1)
+    group = groups.consumer()
+
+    def take(groups: ConsumerGroups) -> None:
+        """Let another member have a partition of this member's target, as a new target may."""
+        target = dict(group.target["m0"])
+        for topic_id, partitions in group.target["late"].items():
+            target[topic_id] = target[topic_id] | {min(partitions)}
+        group.target["m0"] = target
+        groups.stay("m0")
+
+    groups.changes = [take]
+    groups.is_armed = True
+    groups.stay("late")
+    group.partition_epochs.check(group.members)
+    assert groups.consumer_member("late").state is MemberState.UNRELEASED_PARTITIONS
+    assert groups.consumer_member("m0").state is MemberState.STABLE
+
+
+def test_returning_static_member_uses_prepared_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[tuple[Any, ...]] = []
+    take_over = joining.take_over
+
+    def noted(*arguments: Any) -> Any:
+        used.append(arguments)
+        return take_over(*arguments)
+
+    monkeypatch.setattr(joining, "take_over", noted)
+    groups = ConsumerGroups(consumer_assignment_interval_ms=0)
+    groups.enter("a", "t", instance="i")
+    groups.beat("a", -2, instance="i")
+    answer = groups.enter("b", "t", instance="i")
+    assert listed_of(answer) == {T: frozenset({0, 1, 2})}
+    assert not used
+    groups.shard.check()
+    assert groups.reloaded().durable() == groups.durable()
+
+
+def test_static_member_that_left_meanwhile_returns_without_prepared_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_steps(monkeypatch)
+    groups = Interrupted(lambda groups: groups.beat("a", -1, instance="i"))
+    groups.enter("a", "t", instance="i")
+    groups.beat("a", -2, instance="i")
+    groups.is_armed = True
+    assert groups.code(groups.enter("b", "t", instance="i")) is ErrorCode.NONE
+    assert groups.steps == [None]
+    assert [*groups.consumer().members] == ["b"]
+    groups.shard.check()
+
+
+def listed_of(answer: dict[str, Any]) -> dict[bytes, frozenset[int]]:
+    topics = answer["assignment"]["topic_partitions"]
+    return {entry["topic_id"]: frozenset(entry["partitions"]) for entry in topics}
 
 
 def test_members_settle_with_prepared_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,44 @@ def test_topics_after_a_change_are_those_of_the_members(seed):
     assert subscriptions.topics(without=members.values()) == set()
 
 
+@pytest.mark.parametrize("changed", [["t"], ["w"], [f"x{number}" for number in range(2_000)]])
+def test_hash_of_unchanged_topics_is_remembered(changed, monkeypatch):
+    image = one_broker(*topic("t", 1, partitions=1), *topic("u", 2, partitions=1))
+    hashes, subscriptions = TopicHashes(image), Subscriptions()
+    subscriptions.replace(None, ConsumerMember("a", topic_names=frozenset({"t", "u"})))
+    joining = ConsumerMember("b", topic_names=frozenset({"u", "t"}))
+    before = subscriptions.hash_of(subscriptions.topics(), hashes)
+    computed = []
+    of_group = TopicHashes.of_group
+
+    def noted(*arguments):
+        computed.append(arguments)
+        return of_group(*arguments)
+
+    monkeypatch.setattr(TopicHashes, "of_group", noted)
+    assert subscriptions.hash_of(subscriptions.topics(including=[joining]), hashes) == before
+    assert subscriptions.is_hashed(hashes)
+    assert not computed
+    grown = image_of(*topic("t", 1, partitions=3), base=image)
+    hashes.follow(grown if "t" in changed else image, changed)
+    assert subscriptions.is_hashed(hashes) == ("w" in changed)
+    after = subscriptions.hash_of(subscriptions.topics(), hashes)
+    assert (after == before) == ("t" not in changed)
+    assert bool(computed) == ("w" not in changed)
+    subscriptions.replace(None, ConsumerMember("c", topic_names=frozenset({"v"})))
+    assert not subscriptions.is_hashed(hashes)
+
+
+def test_hash_is_computed_again_after_many_changes():
+    hashes, subscriptions = TopicHashes(one_broker()), Subscriptions()
+    subscriptions.replace(None, ConsumerMember("a", topic_names=frozenset({"t"})))
+    for count, is_known in ((topic_hashes._MOST_CHANGES, True), (100, False)):
+        subscriptions.hash_of(subscriptions.topics(), hashes)
+        for _ in range(count):
+            hashes.follow(one_broker(), ["u"])
+        assert subscriptions.is_hashed(hashes) == is_known
+
+
 def test_members_with_equal_subscriptions_share_them():
     groups = ConsumerGroups()
     groups.enter("a", "t", "u")

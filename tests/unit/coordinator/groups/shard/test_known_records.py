@@ -80,19 +80,19 @@ def test_a_known_value_is_the_decoded_one(make, module, kinds):
         if isinstance(record, KnownRecord) and record.value is not None:
             key: Any = decode_record_key(record.key)
             seen.add(key.kind)
-            decoded = module._decoded(key.kind, record.value)
+            decoded = module.decoded(key.kind, record.value)
             assert _without_state(decoded) == _without_state(record.body)
     assert seen == kinds
 
 
 @pytest.mark.parametrize(("make", "module", "kinds"), KINDS, ids=IDS)
 def test_a_known_value_is_not_decoded_again(make, module, kinds, monkeypatch):
-    decode, seen = module._decoded, []
+    decode, seen = module.decoded, []
 
     def note(kind, value):
         seen.append(kind)
         return decode(kind, value)
 
-    monkeypatch.setattr(module, "_decoded", note)
+    monkeypatch.setattr(module, "decoded", note)
     make()
     assert not set(seen) & kinds

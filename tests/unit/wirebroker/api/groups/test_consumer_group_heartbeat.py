@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 from typing import Any
@@ -12,10 +13,17 @@ from tests.support.coordinators.group_kit import REBALANCE_MS
 from tests.support.coordinators.kit import topic
 from tests.unit.wirebroker.api.api_kit import answer_soon, begin
 from tests.unit.wirebroker.coordination.group_server_kit import ListPartition, group_broker, turns
+from wirebroker.api.groups.group_errors import response_of
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
-from wirebroker.coordinator.groups.consumer import heartbeat_request, member_update, regexes
+from wirebroker.coordinator.groups.consumer import (
+    heartbeat_request,
+    member_update,
+    prepared_step,
+    regexes,
+)
 from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
 
 importlib.import_module("wirebroker.api.groups.consumer_group_heartbeat")
@@ -133,3 +141,52 @@ async def test_expressions_of_a_group_are_bounded(monkeypatch):
     replaced = await join(broker, "m1", subscribed_topic_regex="t2")
     assert replaced.error_code == ErrorCode.NONE
     await broker.groups.stop()
+
+
+async def test_steps_of_large_members_are_prepared_one_at_a_time(monkeypatch):
+    monkeypatch.setattr(prepared_step, "_FEW", 0)
+    broker = broker_with("t0", "t1", "t2")
+    await turns()
+    for member_id in ("a", "b", "c"):
+        await join(broker, member_id, "t0", "t1", "t2")
+    running: list[int] = []
+    most: list[int] = []
+    prepare = prepared_step.prepare
+
+    def counted(*arguments):
+        running.append(1)
+        most.append(len(running))
+        for _ in range(3):
+            yield
+        step = yield from prepare(*arguments)
+        running.pop()
+        return step
+
+    class HandSlices(Slices):
+        """Slices that end after each step."""
+
+        def __init__(self, clock, seconds=None):
+            super().__init__(clock, -1.0 if seconds is None else seconds)
+
+    monkeypatch.setattr(prepared_step, "prepare", counted)
+    monkeypatch.setattr("wirebroker.api.groups.hashing.Slices", HandSlices)
+    members = broker.groups.shard_of("g").groups["g"].members
+    beats = [
+        begin(broker, KEY, 1, **joining(name, "t0", "t1", "t2", member_epoch=members[name].epoch))
+        for name in members
+    ]
+    responses = await asyncio.gather(*map(response_of, beats))
+    assert all(response["member_epoch"] > 0 for response in responses)
+    assert most
+    assert max(most) == 1
+
+
+async def test_many_names_are_prepared_before_the_heartbeat(monkeypatch):
+    monkeypatch.setattr("wirebroker.api.groups.hashing._FEW_NAMES", 1)
+    broker = broker_with("t0", "t1")
+    await turns()
+    result = begin(broker, KEY, 1, **joining("m", "t1", "t0", "t1"))
+    assert inspect.isawaitable(result)
+    assert (await result)["member_epoch"] == 2
+    member = broker.groups.shard_of("g").groups["g"].members["m"]
+    assert member.topic_names == {"t0", "t1"}
