@@ -24,6 +24,10 @@ from kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+from kafka.protocol.admin.client_quotas import (
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+)
 
 from tests.support.tools.waiting import eventually
 
@@ -35,6 +39,8 @@ WAIT_S = 60
 PARTITIONS = 2
 RECORDS = 5
 _TIMEOUT_MS = 60_000
+# DescribeClientQuotas: the name of the entity is exactly this one.
+_EXACT = 0
 
 
 class StockClient:
@@ -205,6 +211,23 @@ class StockClient:
         infos = self.admin.describe_user_scram_credentials()
         found = infos.get(name, {"credential_infos": []})
         return {ScramMechanism(row["mechanism"]).name for row in found["credential_infos"]}
+
+    def quotas(self, user: str) -> dict[str, float]:
+        """Return the quotas of a user."""
+        request = DescribeClientQuotasRequest(components=[("user", _EXACT, user)], strict=True)
+        response = self._answer(request)
+        assert response.error_code == 0, response
+        return {row.key: row.value for entry in response.entries or () for row in entry.values}
+
+    def set_quota(self, user: str, key: str, value: float) -> None:
+        change = ([("user", user)], [(key, value, False)])
+        response = self._answer(AlterClientQuotasRequest(entries=[change], validate_only=False))
+        assert [row.error_code for row in response.entries] == [0], response
+        eventually(lambda: self.quotas(user) == {key: value})
+
+    def _answer(self, request: Any) -> Any:
+        """Send a request that the admin client has no method for."""
+        return self.admin._manager.run(self.admin._manager.send, request)
 
     # -- transactions and moves ----------------------------------------------------------------
 
