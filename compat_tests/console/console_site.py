@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compat_tests.support.tools_browser import axe_script
 from tests.support.tools.waiting import eventually
@@ -24,9 +24,25 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 
+class RunningConsole(NamedTuple):
+    """A console's address and its process."""
+
+    address: str
+    process_id: int
+
+
 @contextlib.contextmanager
 def running_console(folder: Path, *arguments: str, scheme: str = "http") -> Iterator[str]:
-    """Run a console with these arguments, and return its address.
+    """Run a console with these arguments, and return its address; see `console_process`."""
+    with console_process(folder, *arguments, scheme=scheme) as console:
+        yield console.address
+
+
+@contextlib.contextmanager
+def console_process(
+    folder: Path, *arguments: str, scheme: str = "http"
+) -> Iterator[RunningConsole]:
+    """Run a console with these arguments.
 
     Its audit log is `audit.log` in the folder.
     """
@@ -48,7 +64,8 @@ def running_console(folder: Path, *arguments: str, scheme: str = "http") -> Iter
             lambda: port_file.exists() or process.poll() is not None, timeout_s=START_TIMEOUT_S
         )
         assert process.poll() is None, log.read_text()
-        yield f"{scheme}://127.0.0.1:{port_file.read_text().strip()}"
+        address = f"{scheme}://127.0.0.1:{port_file.read_text().strip()}"
+        yield RunningConsole(address, process.pid)
     finally:
         process.terminate()
         status = process.wait(START_TIMEOUT_S)
@@ -85,6 +102,9 @@ class Screen:
     def shoot(self, name: str, *, is_whole: bool = False) -> None:
         """Write a screenshot to build/screenshots."""
         self._screenshots.mkdir(parents=True, exist_ok=True)
+        if is_whole:
+            # Otherwise the sidebar, which stays in the window, is in the middle of the picture.
+            self.page.evaluate("window.scrollTo(0, 0)")
         self.page.screenshot(path=str(self._screenshots / f"{name}.png"), full_page=is_whole)
 
     def accessibility_faults(self, rules: Sequence[str] = ()) -> list[str]:

@@ -19,6 +19,18 @@ _SPARK_FAULTS = {
     "cluster_": "pipelines with killed executors and with full disks",
 }
 
+
+def _faults(kind: str, *broker: str) -> Step:
+    """Return the step with a kind of faults, on wirebroker or with these flags."""
+    return Step(
+        f"spark-{kind}faults{'-apache' if broker else ''}".replace("_", "-"),
+        pytest_of(f"spark_it/faults/nightly_{kind}faults.py", "--long", *broker),
+        15,
+        _SPARK_FAULTS[kind] + (", on Apache Kafka" if broker else ""),
+        nights=7 if broker else 3,
+    )
+
+
 SPARK_STEPS = (
     Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites: the five that take a minute"),
     Step(
@@ -57,6 +69,8 @@ SPARK_STEPS = (
         3,
         "the data source returns the same rows of random topics as the connector",
     ),
+    *(_faults(kind) for kind in _SPARK_FAULTS),
+    _faults("", "--broker", "apache"),
     Step(
         "spark-rows-apache",
         pytest_of(
@@ -71,17 +85,8 @@ SPARK_STEPS = (
         "the data source on directories of Apache Kafka",
         nights=7,
     ),
-    *(
-        Step(
-            f"spark-{kind}faults{'-apache' if broker else ''}".replace("_", "-"),
-            pytest_of(f"spark_it/faults/nightly_{kind}faults.py", "--long", *broker),
-            15,
-            description + (", on Apache Kafka" if broker else ""),
-            nights=7 if broker else 3,
-        )
-        for broker in ((), ("--broker", "apache"))
-        for kind, description in _SPARK_FAULTS.items()
-    ),
+    _faults("directory_", "--broker", "apache"),
+    _faults("cluster_", "--broker", "apache"),
     Step(
         "spark-cluster",
         pytest_of("spark_it/connector/nightly_cluster.py", "--long"),

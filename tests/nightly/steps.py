@@ -333,8 +333,9 @@ STEPS = (
         pytest_of(
             *("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
             *(f"--ignore={file}" for file in _GROUPS_OF_EVERY_KIND),
+            "--ignore=compat_tests/console",
         ),
-        20,
+        17,
         "the client tests against Apache Kafka, which must also pass them",
         nights=7,
     ),
@@ -408,13 +409,14 @@ STEPS = (
             # Other steps run what these contain.
             *("--ignore=compat_tests/groups", "--ignore=compat_tests/interchange"),
             *("--ignore=compat_tests/monitoring", "--ignore=compat_tests/suites"),
+            "--ignore=compat_tests/console",
             *("--ignore=tests/crash", "--ignore=tests/simulation", "--ignore=tests/unit/compiling"),
             *("--ignore=tests/test_packaging.py", "--ignore=tests/test_example_projects.py"),
             "--ignore=tests/unit/wirebroker/api/test_loop_holds.py",
             "--ignore=tests/unit/wirebroker/api/test_loop_holds_of_batches.py",
             "--ignore=tests/unit/wirebroker/api/test_loop_holds_of_groups.py",
         ),
-        10,
+        8,
         "further variants of quick tests: Apache Kafka's side of them, more clients and clusters",
         nights=3,
     ),
@@ -449,6 +451,20 @@ STEPS = (
         8,
         "the same as cluster-voters, with a broker of Apache Kafka",
         nights=6,
+    ),
+    Step(
+        "console",
+        pytest_of("compat_tests/console", "--nightly"),
+        15,
+        "the console in a browser: every screen and action, a search of a million records",
+        nights=8,
+    ),
+    Step(
+        "console-apache",
+        pytest_of("compat_tests/console", "--nightly", "--broker", "apache"),
+        15,
+        "the same with Apache Kafka",
+        nights=8,
     ),
 )
 

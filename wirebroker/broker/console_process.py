@@ -11,10 +11,13 @@ from wirebroker.config.listeners.listeners import listeners_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wirebroker.broker.companions import ServedAddresses
     from wirebroker.config import Config
 
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"
+# Has the token of a broker in test mode.
+TEST_TOKEN_VARIABLE: Final = "WIREBROKER_CONSOLE_TEST_TOKEN"  # noqa: S105 - a name
 
 
 class ConsoleOptions(NamedTuple):
@@ -24,11 +27,15 @@ class ConsoleOptions(NamedTuple):
         port: 0 selects a free one.
         file: Its clusters and settings, or None.
         profile: The profile with its login, or None.
+        is_test_mode: Whether the broker is in test mode, which the console then controls.
+        test_token: The token of the test mode, or None.
     """
 
     port: int
     file: Path | None
     profile: str | None = None
+    is_test_mode: bool = False
+    test_token: str | None = None
 
 
 def check_console(config: Config, options: ConsoleOptions) -> None:
@@ -52,11 +59,15 @@ def check_console(config: Config, options: ConsoleOptions) -> None:
 def console_process(options: ConsoleOptions) -> CompanionProcess:
     """Return the console of a broker, as a process to start with it."""
 
-    def arguments(address: str) -> list[str]:
+    def arguments(addresses: ServedAddresses) -> list[str]:
         clusters = [] if options.file is None else ["--config", str(options.file)]
         if options.profile is not None:
             clusters += ["--profile", options.profile]
+        broker = ["--broker-address", addresses.kafka]
+        if options.is_test_mode and addresses.http is not None:
+            broker += ["--broker-test-url", f"http://{addresses.http}"]
         port = ["--port", str(options.port)]
-        return ["console", *clusters, "--broker-address", address, *port, "--stop-with-stdin"]
+        return ["console", *clusters, *broker, *port, "--stop-with-stdin"]
 
-    return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S))
+    secrets = {} if options.test_token is None else {TEST_TOKEN_VARIABLE: options.test_token}
+    return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S, secrets))

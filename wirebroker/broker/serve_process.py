@@ -178,7 +178,9 @@ async def _serve(
     notify_supervisor(READY, os.environ)
     late_imports = _import_late(server)
     if server.bound:
-        await start_companions(companions, server.bound[0].host, server.bound[0].port)
+        http = None if server.http is None else server.http.addresses[0]
+        first = server.bound[0]
+        await start_companions(companions, first.host, first.port, http)
     await told_to_stop.wait()
     notify_supervisor(STOPPING, os.environ)
     logger.info("stopping")

@@ -156,7 +156,9 @@ def serve(
         check_protection(config)
         _check_release(release_version, config)
         companions = [_delivery(file, flags, workers)] if with_delivery else []
-        companions += _consoles(config, console_port, console_file, console_profile)
+        companions += _consoles(
+            config, console_port, console_file, console_profile, is_test_mode=test_mode
+        )
         if workers is not None:
             worker_arguments = (workers, flags, file, data_dir, port_file, add_scram)
             return _serve_workers(config, load, worker_arguments, companions, test_mode=test_mode)
@@ -168,7 +170,12 @@ def serve(
 
 
 def _consoles(
-    config: Config, port: int | None, file: Path | None, profile: str | None
+    config: Config,
+    port: int | None,
+    file: Path | None,
+    profile: str | None,
+    *,
+    is_test_mode: bool,
 ) -> list[Companion]:
     """Return the console to start with the broker, if one is requested."""
     if port is None:
@@ -186,7 +193,8 @@ def _consoles(
         console_process,
     )
 
-    options = ConsoleOptions(port, file, profile)
+    token = config.optional_str("wirebroker.http.token") if is_test_mode else None
+    options = ConsoleOptions(port, file, profile, is_test_mode, token)
     check_console(config, options)
     return [console_process(options)]
 

@@ -89,6 +89,11 @@ class Broker(abc.ABC):
         return self.directory / "broker.log"
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._process is not None
+
+    @property
     def process_id(self) -> int:
         assert self._process, "the broker is not running"
         return self._process.pid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 _LOCAL: Final = "local"
 _DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 _GREATEST_PORT: Final = 65535
+
+
+class _OwnBroker(NamedTuple):
+    """The broker that starts this console, if one does.
+
+    Attributes:
+        address: Its first listener, or None.
+        test_url: Of its test mode, or None.
+    """
+
+    address: str | None
+    test_url: str | None
 
 
 def _flag(row: SettingRow) -> Callable[[Any], Any]:
@@ -67,6 +79,13 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     metavar="FILE",
     help="Read clusters, their security settings and these flags from a file (docs/console.md).",
 )
+@click.option(
+    "--test-url",
+    "test_urls",
+    multiple=True,
+    metavar="NAME=URL",
+    help="HTTP address of a cluster's broker in test mode (repeatable): its clock and faults.",
+)
 @_with_web_settings
 @click.option(
     "--port-file",
@@ -75,14 +94,17 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     help="Write the port to this file when the console is ready.",
 )
 @click.option("--broker-address", hidden=True)
+@click.option("--broker-test-url", hidden=True)
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 def console(
     *,
     clusters: tuple[str, ...],
     profiles: tuple[str, ...],
     file: Path | None,
+    test_urls: tuple[str, ...],
     port_file: Path | None,
     broker_address: str | None,
+    broker_test_url: str | None,
     stop_with_stdin: bool,
     **web_flags: Any,
 ) -> int:
@@ -106,7 +128,9 @@ def console(
 
     written_port = PortFile(port_file)
     try:
-        chosen, settings = _settings(clusters, profiles, broker_address, file, web_flags)
+        own = _OwnBroker(broker_address, broker_test_url)
+        chosen, settings = _settings(clusters, profiles, own, file, web_flags)
+        chosen = _with_test_urls(chosen, own, test_urls)
         if stop_with_stdin:
             server.stop_with_parent()
         written_port.remove()
@@ -141,7 +165,7 @@ def _ready_line(settings: WebSettings, port: int, clusters: list[ClusterSettings
 def _settings(
     clusters: tuple[str, ...],
     profiles: tuple[str, ...],
-    broker_address: str | None,
+    own: _OwnBroker,
     file: Path | None,
     web_flags: Mapping[str, Any],
 ) -> tuple[list[ClusterSettings], WebSettings]:
@@ -156,10 +180,10 @@ def _settings(
         content = ConsoleFile({}, []) if file is None else read_console_file(file)
         settings = web_settings(web_flags, content.settings)
         chosen = list(content.clusters)
-        chosen += [_cluster_of_profile(name, broker_address) for name in profiles]
+        chosen += [_cluster_of_profile(name, own.address) for name in profiles]
         chosen += [cluster_of_flag(text) for text in clusters]
         if not chosen:
-            chosen = [cluster_of_flag(f"{_LOCAL}={broker_address or _DEFAULT_ADDRESS}")]
+            chosen = [cluster_of_flag(f"{_LOCAL}={own.address or _DEFAULT_ADDRESS}")]
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     names = [cluster.name for cluster in chosen]
@@ -167,6 +191,34 @@ def _settings(
     if twice is not None:
         raise click.UsageError(f"two clusters have the name {twice}: give each its own")
     return chosen, settings
+
+
+def _with_test_urls(
+    clusters: list[ClusterSettings], own: _OwnBroker, texts: tuple[str, ...]
+) -> list[ClusterSettings]:
+    """Add the addresses of brokers in test mode: those of the flags, and that of the own broker."""
+    import os  # noqa: PLC0415
+
+    from wirebroker.broker.console_process import TEST_TOKEN_VARIABLE  # noqa: PLC0415
+    from wirebroker.client.addresses import addresses_of  # noqa: PLC0415 - keeps --help fast
+    from wirebroker.console.model.settings import with_test_mode  # noqa: PLC0415
+
+    found = {cluster.name: cluster for cluster in clusters}
+    try:
+        for text in texts:
+            name, equals, url = text.partition("=")
+            if not equals or name not in found:
+                raise click.UsageError(f"--test-url {text}: write NAME=URL, with a cluster's name")
+            found[name] = with_test_mode(found[name], url)
+        if own.address is not None and own.test_url is not None:
+            (address,) = addresses_of(own.address)
+            token = os.environ.get(TEST_TOKEN_VARIABLE)
+            for name, cluster in found.items():
+                if address in addresses_of(cluster.bootstrap):
+                    found[name] = with_test_mode(cluster, own.test_url, token)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    return list(found.values())
 
 
 def _cluster_of_profile(name: str, broker_address: str | None) -> ClusterSettings:

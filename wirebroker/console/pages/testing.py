@@ -25,7 +25,9 @@ async def testing(request: Request) -> Response:
     """
     collector = collector_of(request)
     if not is_section_shown("testing", collector):
-        raise HTTPException(404, f"The cluster has no {TEST_URL} in the console's file.")
+        raise HTTPException(
+            404, f"The console has no address of the cluster's test mode: set {TEST_URL}."
+        )
     clock = await asked(controlled_clock(collector.settings))
     faults = await asked(controlled_faults(collector.settings))
     return page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +16,8 @@ _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
 # datetime ends with the year 9999.
 _LAST_MS: Final = 253_402_300_799_999
+# A word with a dot, an underscore or a digit inside, or before a colon.
+_NAME_FIRST: Final = re.compile(r"\S*(?:[._]\w|\d|:(?:\s|$))")
 
 
 def number(value: float | None) -> str:
@@ -130,12 +133,16 @@ def parsed_time(text: str) -> int:
 
 
 def sentence(text: str) -> str:
-    """Return a clause as a sentence, with a capital and a full stop."""
+    """Return a clause as a sentence, with a capital and a full stop.
+
+    A name at the beginning keeps its case: `retention.ms: …`, `orders-0: …`.
+    """
     stripped = text.strip()
     if not stripped:
         return ""
     end = "" if stripped[-1] in ".!?" else "."
-    return f"{stripped[0].upper()}{stripped[1:]}{end}"
+    start = stripped[0] if _NAME_FIRST.match(stripped) else stripped[0].upper()
+    return f"{start}{stripped[1:]}{end}"
 
 
 def percent(part: float | None, whole: float | None) -> float | None:

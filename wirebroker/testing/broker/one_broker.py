@@ -99,6 +99,15 @@ class OneBroker:
         """
         return self._life.directory
 
+    @property
+    def test_url(self) -> str | None:
+        """The HTTP address for `wirebroker console --test-url`; None for a broker in this process.
+
+        >>> broker.test_url is None
+        True
+        """
+        return self._life.host.test_url
+
     @checked
     def log_lines(self, most: int = 50) -> list[str]:
         """Return the last log lines since the start; of all brokers in this process.

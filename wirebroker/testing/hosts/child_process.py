@@ -46,6 +46,11 @@ class ChildProcess:
         """See Host."""
         return self._process is not None
 
+    @property
+    def test_url(self) -> str | None:
+        """See Host."""
+        return None if self._controls is None else f"http://{self._controls}"
+
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:

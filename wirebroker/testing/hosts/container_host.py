@@ -76,6 +76,11 @@ class ContainerHost:
         """See Host."""
         return self._is_running
 
+    @property
+    def test_url(self) -> str | None:
+        """See Host; requests need the container's token."""
+        return None if self._http is None else f"http://{self._http}"
+
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:

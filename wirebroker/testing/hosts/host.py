@@ -19,6 +19,11 @@ class Host(Protocol):
         """Whether a broker was started and not ended by the kit since."""
         ...
 
+    @property
+    def test_url(self) -> str | None:
+        """The HTTP address of its test mode; None if it has none, or before the first start."""
+        ...
+
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:

@@ -31,6 +31,11 @@ class SameProcess:
         """See Host."""
         return self._server is not None
 
+    @property
+    def test_url(self) -> str | None:
+        """See Host; it has none."""
+        return None
+
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wirebroker.broker.companions import ServedAddresses
 from wirebroker.broker.console_process import ConsoleOptions, console_process
 from wirebroker.cli.services.delivery_child import delivery_child
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.broker.companion_process import CompanionProcess
 
 ADDRESS = "127.0.0.1:9092"
+ADDRESSES = ServedAddresses(ADDRESS, "127.0.0.1:8080")
 
 
 class StartedModule:
@@ -24,10 +28,11 @@ class StartedModule:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, script: str = "cat") -> None:
         self.script = script
         self.words: tuple[str, ...] = ()
+        self.variables: Mapping[str, str] = {}
         monkeypatch.setattr("wirebroker.broker.companion_process.start_module", self.start)
 
-    async def start(self, *words: str) -> asyncio.subprocess.Process:
-        self.words = words
+    async def start(self, *words: str, variables: Mapping[str, str]) -> asyncio.subprocess.Process:
+        self.words, self.variables = words, variables
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", self.script, stdin=pipe, stdout=pipe
@@ -36,7 +41,7 @@ class StartedModule:
 
 def run_once(child: CompanionProcess) -> None:
     async def serve() -> None:
-        await child.start(ADDRESS)
+        await child.start(ADDRESSES)
         await child.stop()
 
     asyncio.run(serve())
@@ -55,6 +60,11 @@ def run_once(child: CompanionProcess) -> None:
             " --stop-with-stdin",
         ),
         (
+            console_process(ConsoleOptions(0, None, is_test_mode=True)),
+            f"console --broker-address {ADDRESS} --broker-test-url http://127.0.0.1:8080 --port 0"
+            " --stop-with-stdin",
+        ),
+        (
             delivery_child(None, {"wirebroker.delivery.group": "g", "log.dirs": "/data"}),
             f"delivery run --until-input-ends --bootstrap {ADDRESS}"
             " --set wirebroker.delivery.group=g",
@@ -70,8 +80,15 @@ def test_a_service_is_started_for_the_brokers_address_and_ends_with_its_input(
     assert caplog.text == ""
 
 
+def test_a_token_of_the_test_mode_is_no_argument(monkeypatch):
+    module = StartedModule(monkeypatch)
+    run_once(console_process(ConsoleOptions(0, None, is_test_mode=True, test_token="hush")))
+    assert "hush" not in module.words
+    assert module.variables == {"WIREBROKER_CONSOLE_TEST_TOKEN": "hush"}
+
+
 def test_the_broker_continues_if_a_service_cannot_be_started(monkeypatch, caplog):
-    async def refuse(*_words: str) -> None:
+    async def refuse(*_words: str, **_others: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("wirebroker.broker.companion_process.start_module", refuse)
@@ -87,7 +104,7 @@ def test_a_service_that_ends_by_itself_is_reported(monkeypatch, caplog, capfd):
 
     async def serve() -> None:
         child = delivery_child(None, {})
-        await child.start(ADDRESS)
+        await child.start(ADDRESSES)
         assert child._watch is not None
         await child._watch
         await child.stop()

@@ -81,6 +81,16 @@ def test_a_profile_has_the_consoles_login(tmp_path):
         assert process.wait(60) == 0
 
 
+@pytest.mark.parametrize("settings", [(), ("--set", "wirebroker.http.token=hush")])
+def test_the_console_of_a_broker_in_test_mode_shows_its_clock(tmp_path, settings):
+    with broker_with_console(tmp_path, "--test-mode", *settings) as (_, address):
+        with urllib.request.urlopen(f"{address}c/local/testing") as response:
+            page = response.read().decode()
+        assert "Clock of the broker" in page
+        assert "No fault is set." in page
+        assert "hush" not in page
+
+
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [

@@ -86,7 +86,7 @@ async def _command(
     if row is not None:
         lines += [
             f"due {iso_time(row.due_ms)} in topic {row.target}",
-            f"key {row.key if row.key is not None else 'null'}, {row.value_bytes} bytes",
+            f"key {row.key if row.key is not None else 'null'}, {counted(row.value_bytes, 'byte')}",
         ]
     chosen = ("--id", delivery_id) if delivery_id else ("--entry", entry or "")
     return PreparedChange(

@@ -207,4 +207,5 @@ def _shown(data: bytes | None) -> str:
     text = text_view(data[: 4 * _SHOWN_CHARACTERS]) if is_text(data) else data[:64].hex(" ")
     is_cut = len(text) > _SHOWN_CHARACTERS or len(data) > 4 * _SHOWN_CHARACTERS
     end = "…" if is_cut else ""
-    return f"{text[:_SHOWN_CHARACTERS]}{end} ({len(data):,} bytes)"
+    unit = "byte" if len(data) == 1 else "bytes"
+    return f"{text[:_SHOWN_CHARACTERS]}{end} ({len(data):,} {unit})"

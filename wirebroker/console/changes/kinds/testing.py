@@ -141,7 +141,7 @@ async def _add_fault(collector: Collector, values: Mapping[str, str]) -> Prepare
     given = {name: value for name, value in arguments.items() if value is not None}
     times = arguments["times"]
     lines = [f"{name}: {value}" for name, value in given.items() if name != "times"]
-    lines.append("acts always" if times is None else f"acts {times} times")
+    lines.append("acts always" if times is None else f"acts {counted(times, 'time')}")
     warnings: list[str] = []
     if _is_for_all(given):
         warnings.append("all requests are affected, also those of this console")

@@ -8,6 +8,7 @@ import pytest
 
 from wirebroker.cli.main import run
 from wirebroker.cli.services import console
+from wirebroker.console.model.settings import ClusterSettings
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ from wirebroker.cli.services import console
         (["--cluster", "a=b:1", "--cluster", "a=c:1"], "two clusters have the name a"),
         (["--config", "/none/clusters"], "/none/clusters"),
         (["--port", "99999"], "99999"),
+        (["--test-url", "http://127.0.0.1:1"], "write NAME=URL, with a cluster's name"),
+        (["--test-url", "local=127.0.0.1:1"], "write http://HOST:PORT"),
     ],
 )
 def test_mistakes_are_one_line(arguments, message, capsys):
@@ -63,5 +66,26 @@ def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, 
     path = None if file is None else tmp_path / "clusters"
     if path is not None:
         path.write_text(file)
-    chosen, _ = console._settings((), profiles, "127.0.0.1:7777", path, {})
+    own = console._OwnBroker("127.0.0.1:7777", None)
+    chosen, _ = console._settings((), profiles, own, path, {})
     assert {cluster.name: cluster.bootstrap for cluster in chosen} == clusters
+
+
+def test_the_console_of_a_broker_in_test_mode_knows_its_address(monkeypatch):
+    """Other clusters do not get it, nor do clusters that have another one."""
+    monkeypatch.setenv("WIREBROKER_CONSOLE_TEST_TOKEN", "hush")
+    own = console._OwnBroker("127.0.0.1:7777", "http://127.0.0.1:8080")
+    other_url = {"wirebroker.test.url": "http://127.0.0.1:1"}
+    clusters = [
+        ClusterSettings("mine", "127.0.0.1:7778,127.0.0.1:7777", {}),
+        ClusterSettings("other", "127.0.0.1:7778", {}),
+        ClusterSettings("named", "127.0.0.1:7777", other_url),
+        ClusterSettings("flag", "127.0.0.1:7779", {}),
+    ]
+    found = console._with_test_urls(clusters, own, ("flag=http://127.0.0.1:2",))
+    assert [cluster.properties for cluster in found] == [
+        {"wirebroker.test.url": "http://127.0.0.1:8080", "wirebroker.http.token": "hush"},
+        {},
+        other_url,
+        {"wirebroker.test.url": "http://127.0.0.1:2"},
+    ]

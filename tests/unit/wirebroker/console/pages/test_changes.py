@@ -105,7 +105,7 @@ async def test_a_change_is_shown_confirmed_made_and_logged(browser, change, audi
         "note: old → new",
         "The old note is lost.",
         "end offset 1",
-        "wirebroker note orders",
+        "<span>wirebroker</span> <span>note</span> <span>orders</span>",
     ):
         assert text in reply.text
     assert change.applied == []

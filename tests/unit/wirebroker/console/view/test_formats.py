@@ -87,7 +87,20 @@ def test_shares_are_bounded():
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("it waits", "It waits."), ("Why?", "Why?"), ("", ""), ("a.", "A.")]
+    ("text", "shown"),
+    [
+        ("it waits", "It waits."),
+        ("Why?", "Why?"),
+        ("", ""),
+        ("a.", "A."),
+        (
+            "under-replicated, so it waits: add a broker",
+            "Under-replicated, so it waits: add a broker.",
+        ),
+        ("retention.ms: records are deleted", "retention.ms: records are deleted."),
+        ("orders: 2 records sent", "orders: 2 records sent."),
+        ("payments-writer-1 is fenced", "payments-writer-1 is fenced."),
+    ],
 )
 def test_clauses_become_sentences(text, shown):
     assert formats.sentence(text) == shown

@@ -76,7 +76,7 @@ async def test_a_fault_is_set_acts_and_is_removed(broker):
             "kind: error",
             "api: CREATE_TOPICS",
             "error: POLICY_VIOLATION",
-            "acts 1 times",
+            "acts 1 time",
         )
         assert (await plan.apply()).startswith("fault ")
         with pytest.raises(ClientError, match="POLICY_VIOLATION"):

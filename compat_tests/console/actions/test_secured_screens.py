@@ -1,0 +1,54 @@
+"""Every screen over SASL_SSL, with the least rights in Kafka of a reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.console.cluster_content import furnished
+from compat_tests.console.console_site import SCREENSHOTS, Screen
+from compat_tests.console.test_screens import SCREENS
+from tests.support.tools.waiting import eventually
+from wirebroker.console.changes.change import ConsoleRole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.console.actions.action_cluster import ActionCluster
+    from compat_tests.console.actions.action_sites import ActionSites, ClusterVisit
+
+pytestmark = pytest.mark.nightly
+
+_DEV = "/c/dev/"
+# The others are not about this cluster.
+_SCREENS = [screen for screen in SCREENS if screen[1].startswith(_DEV)]
+_POLL_S = 0.3
+
+
+@pytest.fixture(scope="module")
+def visit(cluster: ActionCluster, sites: ActionSites) -> Iterator[ClusterVisit]:
+    with furnished(cluster.bootstrap):
+        yield sites.secured_visit(ConsoleRole.READER, "reader")
+
+
+@pytest.mark.parametrize(("name", "path", "text"), _SCREENS, ids=[screen[0] for screen in _SCREENS])
+def test_a_screen_shows_its_content_to_a_reader(
+    visit: ClusterVisit, broker_kind: str, name: str, path: str, text: str
+):
+    page = visit.context.new_page()
+    screen = Screen(page, visit.address, SCREENSHOTS / broker_kind)
+    address = path.replace(_DEV, f"/c/{visit.cluster}/")
+
+    def is_shown() -> bool:
+        screen.open(address)
+        return page.locator("main").get_by_text(text).count() > 0
+
+    eventually(is_shown, poll_s=_POLL_S)
+    shown = page.locator("main").inner_text()
+    assert "AUTHORIZATION_FAILED" not in shown
+    assert page.locator("a.change").filter(has_not_text="May a user do").count() == 0
+    screen.shoot(f"{name}-reader")
+    # Chromium logs the status of what is missing, or was not read yet.
+    assert [error for error in screen.errors if "404" not in error] == []
+    page.close()
