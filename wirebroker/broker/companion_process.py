@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.base.python_child import start_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.broker.companions import LocalBroker
 
 logger = logging.getLogger("wirebroker")
 
@@ -26,13 +28,15 @@ class CompanionCommand(NamedTuple):
 
     Attributes:
         name: What messages call it.
-        arguments: Return those of `wirebroker` for a broker at this address.
+        arguments: Return those of `wirebroker` for a broker.
         stop_timeout_s: After this time it is killed.
+        environment: Return its further environment variables, for secrets.
     """
 
     name: str
-    arguments: Callable[[str], Sequence[str]]
+    arguments: Callable[[LocalBroker], Sequence[str]]
     stop_timeout_s: float
+    environment: Callable[[LocalBroker], Mapping[str, str]] = lambda _broker: {}
 
 
 class CompanionProcess:
@@ -45,12 +49,13 @@ class CompanionProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, address: str) -> None:
-        """Start the service for the broker at this address; return before it is ready."""
+    async def start(self, broker: LocalBroker) -> None:
+        """Start the service for a broker; return before it is ready."""
         name = self._command.name
-        arguments = self._command.arguments(address)
+        arguments = self._command.arguments(broker)
+        environment = self._command.environment(broker)
         try:
-            self._process = await start_module("wirebroker", *arguments)
+            self._process = await start_module("wirebroker", *arguments, environment=environment)
         except OSError as error:
             reason = error.strerror or str(error)
             logger.warning(

@@ -5,19 +5,34 @@ Each is a separate process and a client of the broker, which continues if one of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirebroker.net.listeners.ready_lines import is_everywhere, shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class LocalBroker(NamedTuple):
+    """The addresses of the broker, or of its workers, for a process on this machine.
+
+    Attributes:
+        address: The first listener.
+        metrics_urls: The metrics pages, by broker id.
+        http_token: What they require, or None.
+    """
+
+    address: str
+    metrics_urls: Mapping[int, str] = MappingProxyType({})
+    http_token: str | None = None
 
 
 class Companion(Protocol):
     """Something that runs while the broker is ready."""
 
-    async def start(self, address: str) -> None:
-        """Start; `address` is the broker's first listener."""
+    async def start(self, broker: LocalBroker) -> None:
+        """Start it for a broker."""
         ...
 
     async def stop(self) -> None:
@@ -25,10 +40,10 @@ class Companion(Protocol):
         ...
 
 
-async def start_companions(companions: Sequence[Companion], host: str, port: int) -> None:
-    """Start them for a broker with this first listener."""
+async def start_companions(companions: Sequence[Companion], broker: LocalBroker) -> None:
+    """Start them for a broker."""
     for companion in companions:
-        await companion.start(local_address(host, port))
+        await companion.start(broker)
 
 
 async def stop_companions(companions: Sequence[Companion]) -> None:
@@ -42,3 +57,10 @@ def local_address(host: str, port: int) -> str:
     if is_everywhere(host):
         host = "::1" if ":" in host else "127.0.0.1"
     return shown_address(host, port)
+
+
+def local_metrics_url(addresses: Iterable[tuple[str, int]]) -> str | None:
+    """Return the metrics page at the first of a broker's HTTP addresses; None without one."""
+    for host, port in addresses:
+        return f"http://{local_address(host, port)}/metrics"
+    return None

@@ -11,8 +11,11 @@ from wirebroker.config.listeners.listeners import listeners_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wirebroker.broker.companions import LocalBroker
     from wirebroker.config import Config
 
+# The token for the broker's metrics: other users see the arguments of a process.
+HTTP_TOKEN_VARIABLE: Final = "WIREBROKER_CONSOLE_HTTP_TOKEN"  # noqa: S105 - a name
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"
 
@@ -52,11 +55,18 @@ def check_console(config: Config, options: ConsoleOptions) -> None:
 def console_process(options: ConsoleOptions) -> CompanionProcess:
     """Return the console of a broker, as a process to start with it."""
 
-    def arguments(address: str) -> list[str]:
-        clusters = [] if options.file is None else ["--config", str(options.file)]
+    def arguments(broker: LocalBroker) -> list[str]:
+        words = ["console"] + ([] if options.file is None else ["--config", str(options.file)])
         if options.profile is not None:
-            clusters += ["--profile", options.profile]
-        port = ["--port", str(options.port)]
-        return ["console", *clusters, "--broker-address", address, *port, "--stop-with-stdin"]
+            words += ["--profile", options.profile]
+        words += ["--broker-address", broker.address]
+        for broker_id, url in broker.metrics_urls.items():
+            words += ["--broker-metrics", f"{broker_id}={url}"]
+        return [*words, "--port", str(options.port), "--stop-with-stdin"]
 
-    return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S))
+    def environment(broker: LocalBroker) -> dict[str, str]:
+        token = broker.http_token
+        return {} if token is None else {HTTP_TOKEN_VARIABLE: token}
+
+    command = CompanionCommand("console", arguments, _STOP_TIMEOUT_S, environment)
+    return CompanionProcess(command)

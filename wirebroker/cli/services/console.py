@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -12,7 +12,7 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.console.web_settings import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.console.model.settings import ClusterSettings
@@ -21,6 +21,31 @@ if TYPE_CHECKING:
 _LOCAL: Final = "local"
 _DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 _GREATEST_PORT: Final = 65535
+
+
+class _OwnBroker(NamedTuple):
+    """The broker that started this console, if one did.
+
+    Attributes:
+        http_properties: The addresses of its metrics pages and their token, as in a file.
+    """
+
+    address: str | None
+    http_properties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, address: str | None, metrics: Sequence[str]) -> _OwnBroker:
+        """Return the broker of flags; the token for its metrics is in the environment."""
+        import os  # noqa: PLC0415 - keeps --help fast
+
+        from wirebroker.broker.console_process import HTTP_TOKEN_VARIABLE  # noqa: PLC0415
+        from wirebroker.console.model.http_settings import METRICS_URLS, TOKEN  # noqa: PLC0415
+
+        if not metrics:
+            return cls(address, {})
+        token = os.environ.get(HTTP_TOKEN_VARIABLE)
+        properties = {METRICS_URLS: ",".join(metrics)}
+        return cls(address, properties if token is None else {**properties, TOKEN: token})
 
 
 def _flag(row: SettingRow) -> Callable[[Any], Any]:
@@ -75,6 +100,7 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     help="Write the port to this file when the console is ready.",
 )
 @click.option("--broker-address", hidden=True)
+@click.option("--broker-metrics", multiple=True, hidden=True)
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 def console(
     *,
@@ -83,6 +109,7 @@ def console(
     file: Path | None,
     port_file: Path | None,
     broker_address: str | None,
+    broker_metrics: tuple[str, ...],
     stop_with_stdin: bool,
     **web_flags: Any,
 ) -> int:
@@ -106,7 +133,9 @@ def console(
 
     written_port = PortFile(port_file)
     try:
-        chosen, settings = _settings(clusters, profiles, broker_address, file, web_flags)
+        chosen, settings = _settings(
+            clusters, profiles, _OwnBroker.of(broker_address, broker_metrics), file, web_flags
+        )
         if stop_with_stdin:
             server.stop_with_parent()
         written_port.remove()
@@ -141,7 +170,7 @@ def _ready_line(settings: WebSettings, port: int, clusters: list[ClusterSettings
 def _settings(
     clusters: tuple[str, ...],
     profiles: tuple[str, ...],
-    broker_address: str | None,
+    broker: _OwnBroker,
     file: Path | None,
     web_flags: Mapping[str, Any],
 ) -> tuple[list[ClusterSettings], WebSettings]:
@@ -156,10 +185,11 @@ def _settings(
         content = ConsoleFile({}, []) if file is None else read_console_file(file)
         settings = web_settings(web_flags, content.settings)
         chosen = list(content.clusters)
-        chosen += [_cluster_of_profile(name, broker_address) for name in profiles]
+        chosen += [_cluster_of_profile(name, broker) for name in profiles]
         chosen += [cluster_of_flag(text) for text in clusters]
         if not chosen:
-            chosen = [cluster_of_flag(f"{_LOCAL}={broker_address or _DEFAULT_ADDRESS}")]
+            local = cluster_of_flag(f"{_LOCAL}={broker.address or _DEFAULT_ADDRESS}")
+            chosen = [local._replace(properties=broker.http_properties)]
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     names = [cluster.name for cluster in chosen]
@@ -169,7 +199,7 @@ def _settings(
     return chosen, settings
 
 
-def _cluster_of_profile(name: str, broker_address: str | None) -> ClusterSettings:
+def _cluster_of_profile(name: str, broker: _OwnBroker) -> ClusterSettings:
     """Return a profile's cluster; the address of a console's own broker replaces the profile's."""
     import os  # noqa: PLC0415
 
@@ -182,8 +212,9 @@ def _cluster_of_profile(name: str, broker_address: str | None) -> ClusterSetting
     file = profile_file(name)
     try:
         properties = without_placeholders(parse_properties(file.read_text("latin-1")), os.environ)
-        if broker_address is not None:
-            properties["bootstrap.servers"] = broker_address
+        if broker.address is not None:
+            properties["bootstrap.servers"] = broker.address
+            properties = {**broker.http_properties, **properties}
         return cluster_of_properties(name, properties)
     except (ValueError, ConfigError) as error:
         raise click.ClickException(f"profile {name} cannot be used: {error}") from None

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from wirebroker.broker.companions import LocalBroker
+
 _OWN: Final = "wirebroker.delivery."
 # It finishes a transaction, and leaves its group.
 _STOP_TIMEOUT_S: Final = 20.0
@@ -22,7 +24,7 @@ def delivery_child(file: Path | None, settings: Mapping[str, str]) -> CompanionP
         if name.startswith(_OWN):
             own += ["--set", f"{name}={value}"]
 
-    def arguments(address: str) -> list[str]:
-        return ["delivery", "run", "--until-input-ends", "--bootstrap", address, *own]
+    def arguments(broker: LocalBroker) -> list[str]:
+        return ["delivery", "run", "--until-input-ends", "--bootstrap", broker.address, *own]
 
     return CompanionProcess(CompanionCommand("delivery service", arguments, _STOP_TIMEOUT_S))

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wirebroker.broker.companions import LocalBroker
 from wirebroker.broker.console_process import ConsoleOptions, console_process
 from wirebroker.cli.services.delivery_child import delivery_child
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.broker.companion_process import CompanionProcess
 
 ADDRESS = "127.0.0.1:9092"
+BROKER = LocalBroker(ADDRESS)
 
 
 class StartedModule:
@@ -24,19 +28,23 @@ class StartedModule:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, script: str = "cat") -> None:
         self.script = script
         self.words: tuple[str, ...] = ()
+        self.environment: Mapping[str, str] = {}
         monkeypatch.setattr("wirebroker.broker.companion_process.start_module", self.start)
 
-    async def start(self, *words: str) -> asyncio.subprocess.Process:
+    async def start(
+        self, *words: str, environment: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
         self.words = words
+        self.environment = environment
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", self.script, stdin=pipe, stdout=pipe
         )
 
 
-def run_once(child: CompanionProcess) -> None:
+def run_once(child: CompanionProcess, broker: LocalBroker = BROKER) -> None:
     async def serve() -> None:
-        await child.start(ADDRESS)
+        await child.start(broker)
         await child.stop()
 
     asyncio.run(serve())
@@ -70,8 +78,22 @@ def test_a_service_is_started_for_the_brokers_address_and_ends_with_its_input(
     assert caplog.text == ""
 
 
+def test_a_console_knows_the_metrics_of_its_broker_and_their_token(monkeypatch):
+    module = StartedModule(monkeypatch)
+    urls = {1: "http://127.0.0.1:9404/metrics", 2: "http://127.0.0.1:9405/metrics"}
+    run_once(console_process(ConsoleOptions(0, None)), LocalBroker(ADDRESS, urls, "secret"))
+    assert module.words == (
+        "wirebroker",
+        *f"console --broker-address {ADDRESS}".split(),
+        *("--broker-metrics", "1=http://127.0.0.1:9404/metrics"),
+        *("--broker-metrics", "2=http://127.0.0.1:9405/metrics"),
+        *["--port", "0", "--stop-with-stdin"],
+    )
+    assert module.environment == {"WIREBROKER_CONSOLE_HTTP_TOKEN": "secret"}
+
+
 def test_the_broker_continues_if_a_service_cannot_be_started(monkeypatch, caplog):
-    async def refuse(*_words: str) -> None:
+    async def refuse(*_words: str, environment: Mapping[str, str]) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("wirebroker.broker.companion_process.start_module", refuse)
@@ -87,7 +109,7 @@ def test_a_service_that_ends_by_itself_is_reported(monkeypatch, caplog, capfd):
 
     async def serve() -> None:
         child = delivery_child(None, {})
-        await child.start(ADDRESS)
+        await child.start(BROKER)
         assert child._watch is not None
         await child._watch
         await child.stop()

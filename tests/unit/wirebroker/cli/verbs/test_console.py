@@ -8,6 +8,7 @@ import pytest
 
 from wirebroker.cli.main import run
 from wirebroker.cli.services import console
+from wirebroker.console.model.http_settings import http_settings
 
 
 @pytest.mark.parametrize(
@@ -63,5 +64,12 @@ def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, 
     path = None if file is None else tmp_path / "clusters"
     if path is not None:
         path.write_text(file)
-    chosen, _ = console._settings((), profiles, "127.0.0.1:7777", path, {})
+    monkeypatch.setenv("WIREBROKER_CONSOLE_HTTP_TOKEN", "secret")
+    broker = console._OwnBroker.of("127.0.0.1:7777", ["1=http://127.0.0.1:9404/metrics"])
+    chosen, _ = console._settings((), profiles, broker, path, {})
     assert {cluster.name: cluster.bootstrap for cluster in chosen} == clusters
+    for cluster in chosen:
+        found = http_settings(cluster.properties)
+        is_own = cluster.bootstrap == "127.0.0.1:7777"
+        assert found.metrics_urls == ({1: "http://127.0.0.1:9404/metrics"} if is_own else {})
+        assert found.token == ("secret" if is_own else None)
