@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wirebroker.client.groups.groups import commit
@@ -18,7 +19,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.codec import Codec
@@ -31,12 +32,16 @@ _BATCH = 500
 
 
 @contextlib.contextmanager
-def serving(python: str = sys.executable) -> Iterator[tuple[str, int]]:
-    """Run a broker; yield its address and process id."""
+def serving(
+    python: str = sys.executable, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, int]]:
+    """Run a broker with further settings; yield its address and process id."""
     with tempfile.TemporaryDirectory() as directory:
         port_file = Path(directory) / "port"
         command = [python, "-m", "wirebroker", "serve", "--port", "0"]
         command += ["--port-file", str(port_file), "--set", f"log.dirs={directory}/data"]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
         with (Path(directory) / "log").open("ab") as log:
             process = subprocess.Popen(command, stderr=log)
         try:

@@ -12,6 +12,7 @@ Source: Kafka's ClientQuotaManager, SensorAccess.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from wirebroker.codecs.hashes import digest
@@ -77,6 +78,17 @@ class SharedMeters(Generic[MeterT]):
         else:
             self._meters.move_to_end(owner)
         return meter, limit
+
+    def recent(self, most: int) -> list[tuple[Owner, MeterT, float | None]]:
+        """Return the most recently used meters with their owners and limits.
+
+        A limit is None if no client has used the meter since the quotas changed.
+        """
+        limits = {applied[0]: applied[1] for applied in self._applied.values() if applied}
+        return [
+            (owner, meter, limits.get(owner))
+            for owner, meter in islice(reversed(self._meters.items()), most)
+        ]
 
     def _look_up(self, user: str, client_id: str) -> tuple[Owner, float] | None:
         quota = applied_quota(self._quotas, self._key, user=user, client_id=client_id)

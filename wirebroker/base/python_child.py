@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import wirebroker
@@ -18,11 +19,11 @@ async def start_module(
     name: str,
     *arguments: str,
     longest_line: int = 1 << 16,
-    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> asyncio.subprocess.Process:
     """Start a module of the project with pipes for its standard input and output.
 
-    `longest_line` limits lines of its output, in bytes; `variables` are added to its environment.
+    `longest_line` limits lines of its output, in bytes. `environment` has further variables.
 
     Raises:
         OSError: The process cannot be started.
@@ -37,7 +38,7 @@ async def start_module(
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **(variables or {}), "PYTHONPATH": search_path},
+        env={**os.environ, **environment, "PYTHONPATH": search_path},
         limit=longest_line,
         # The terminal's SIGINT reaches only the parent.
         start_new_session=True,

@@ -60,6 +60,7 @@ class Work(Enum):
     AUDIT = ("audit", 1)  # the console: lines of the audit log written and synced
     FORMS = ("form", 1)  # the console: long bodies of requests parsed
     HTTP = ("http", 2, True)  # the console: brokers in test mode
+    SCRAPES = ("scrape", 4, True)  # the console: brokers' metrics read and parsed
     DELIVERY = ("delivery", 1, True)  # the console: pending records read
     REDRIVES = ("redrive", 2, True)  # the console: dead letters sent again, for as long as it takes
     UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back

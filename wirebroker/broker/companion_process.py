@@ -18,7 +18,7 @@ from wirebroker.base.python_child import start_module
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wirebroker.broker.companions import ServedAddresses
+    from wirebroker.broker.companions import LocalBroker
 
 logger = logging.getLogger("wirebroker")
 
@@ -28,15 +28,15 @@ class CompanionCommand(NamedTuple):
 
     Attributes:
         name: What messages call it.
-        arguments: Return those of `wirebroker` for a broker with these addresses.
+        arguments: Return those of `wirebroker` for a broker.
         stop_timeout_s: After this time it is killed.
-        secrets: Environment variables, for what other users of the machine must not see.
+        environment: Return its further environment variables, for secrets.
     """
 
     name: str
-    arguments: Callable[[ServedAddresses], Sequence[str]]
+    arguments: Callable[[LocalBroker], Sequence[str]]
     stop_timeout_s: float
-    secrets: Mapping[str, str] = {}
+    environment: Callable[[LocalBroker], Mapping[str, str]] = lambda _broker: {}
 
 
 class CompanionProcess:
@@ -49,14 +49,13 @@ class CompanionProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, addresses: ServedAddresses) -> None:
-        """Start the service for the broker with these addresses; return before it is ready."""
+    async def start(self, broker: LocalBroker) -> None:
+        """Start the service for a broker; return before it is ready."""
         name = self._command.name
-        arguments = self._command.arguments(addresses)
+        arguments = self._command.arguments(broker)
+        environment = self._command.environment(broker)
         try:
-            self._process = await start_module(
-                "wirebroker", *arguments, variables=self._command.secrets
-            )
+            self._process = await start_module("wirebroker", *arguments, environment=environment)
         except OSError as error:
             reason = error.strerror or str(error)
             logger.warning(

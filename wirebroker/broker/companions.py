@@ -5,31 +5,34 @@ Each is a separate process and a client of the broker, which continues if one of
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirebroker.net.listeners.ready_lines import is_everywhere, shown_address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
-class ServedAddresses(NamedTuple):
-    """The addresses of a broker for processes on this machine, each `host:port`.
+class LocalBroker(NamedTuple):
+    """The addresses of the broker, or of its workers, for a process on this machine.
 
     Attributes:
-        kafka: Its first listener.
-        http: Its first HTTP listener, if it has one.
+        address: The first listener.
+        http_urls: The first HTTP listeners, without a path, by broker id.
+        http_token: What they require, or None.
     """
 
-    kafka: str
-    http: str | None = None
+    address: str
+    http_urls: Mapping[int, str] = MappingProxyType({})
+    http_token: str | None = None
 
 
 class Companion(Protocol):
     """Something that runs while the broker is ready."""
 
-    async def start(self, addresses: ServedAddresses) -> None:
-        """Start, for a broker with these addresses."""
+    async def start(self, broker: LocalBroker) -> None:
+        """Start it for a broker."""
         ...
 
     async def stop(self) -> None:
@@ -37,14 +40,10 @@ class Companion(Protocol):
         ...
 
 
-async def start_companions(
-    companions: Sequence[Companion], host: str, port: int, http: tuple[str, int] | None = None
-) -> None:
-    """Start them for a broker with this first listener, and this HTTP listener, if it has one."""
-    http_address = None if http is None else local_address(*http)
-    addresses = ServedAddresses(local_address(host, port), http_address)
+async def start_companions(companions: Sequence[Companion], broker: LocalBroker) -> None:
+    """Start them for a broker."""
     for companion in companions:
-        await companion.start(addresses)
+        await companion.start(broker)
 
 
 async def stop_companions(companions: Sequence[Companion]) -> None:
@@ -58,3 +57,10 @@ def local_address(host: str, port: int) -> str:
     if is_everywhere(host):
         host = "::1" if ":" in host else "127.0.0.1"
     return shown_address(host, port)
+
+
+def local_http_url(addresses: Iterable[tuple[str, int]]) -> str | None:
+    """Return the first of a broker's HTTP addresses as a URL without a path; None without one."""
+    for host, port in addresses:
+        return f"http://{local_address(host, port)}"
+    return None

@@ -11,13 +11,13 @@ from wirebroker.config.listeners.listeners import listeners_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.broker.companions import ServedAddresses
+    from wirebroker.broker.companions import LocalBroker
     from wirebroker.config import Config
 
+# The token for the broker's HTTP listener: other users see the arguments of a process.
+HTTP_TOKEN_VARIABLE: Final = "WIREBROKER_CONSOLE_HTTP_TOKEN"  # noqa: S105 - a name
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"
-# Has the token of a broker in test mode.
-TEST_TOKEN_VARIABLE: Final = "WIREBROKER_CONSOLE_TEST_TOKEN"  # noqa: S105 - a name
 
 
 class ConsoleOptions(NamedTuple):
@@ -28,14 +28,12 @@ class ConsoleOptions(NamedTuple):
         file: Its clusters and settings, or None.
         profile: The profile with its login, or None.
         is_test_mode: Whether the broker is in test mode, which the console then controls.
-        test_token: The token of the test mode, or None.
     """
 
     port: int
     file: Path | None
     profile: str | None = None
     is_test_mode: bool = False
-    test_token: str | None = None
 
 
 def check_console(config: Config, options: ConsoleOptions) -> None:
@@ -59,15 +57,19 @@ def check_console(config: Config, options: ConsoleOptions) -> None:
 def console_process(options: ConsoleOptions) -> CompanionProcess:
     """Return the console of a broker, as a process to start with it."""
 
-    def arguments(addresses: ServedAddresses) -> list[str]:
-        clusters = [] if options.file is None else ["--config", str(options.file)]
+    def arguments(broker: LocalBroker) -> list[str]:
+        words = ["console"] + ([] if options.file is None else ["--config", str(options.file)])
         if options.profile is not None:
-            clusters += ["--profile", options.profile]
-        broker = ["--broker-address", addresses.kafka]
-        if options.is_test_mode and addresses.http is not None:
-            broker += ["--broker-test-url", f"http://{addresses.http}"]
-        port = ["--port", str(options.port)]
-        return ["console", *clusters, *broker, *port, "--stop-with-stdin"]
+            words += ["--profile", options.profile]
+        words += ["--broker-address", broker.address]
+        for broker_id, url in broker.http_urls.items():
+            words += ["--broker-http", f"{broker_id}={url}"]
+        words += ["--broker-test-mode"] if options.is_test_mode else []
+        return [*words, "--port", str(options.port), "--stop-with-stdin"]
 
-    secrets = {} if options.test_token is None else {TEST_TOKEN_VARIABLE: options.test_token}
-    return CompanionProcess(CompanionCommand("console", arguments, _STOP_TIMEOUT_S, secrets))
+    def environment(broker: LocalBroker) -> dict[str, str]:
+        token = broker.http_token
+        return {} if token is None else {HTTP_TOKEN_VARIABLE: token}
+
+    command = CompanionCommand("console", arguments, _STOP_TIMEOUT_S, environment)
+    return CompanionProcess(command)

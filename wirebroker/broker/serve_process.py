@@ -25,7 +25,13 @@ from wirebroker.base.malloc_tuning import give_back_large_blocks
 from wirebroker.base.metrics import Metrics
 from wirebroker.base.signals import on_signal
 from wirebroker.base.version import PLAIN_BUILD, is_compiled
-from wirebroker.broker.companions import start_companions, stop_companions
+from wirebroker.broker.companions import (
+    LocalBroker,
+    local_address,
+    local_http_url,
+    start_companions,
+    stop_companions,
+)
 from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.broker.late_modules import LATE_MODULES, import_late
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
@@ -178,9 +184,7 @@ async def _serve(
     notify_supervisor(READY, os.environ)
     late_imports = _import_late(server)
     if server.bound:
-        http = None if server.http is None else server.http.addresses[0]
-        first = server.bound[0]
-        await start_companions(companions, first.host, first.port, http)
+        await start_companions(companions, _local_broker(server))
     await told_to_stop.wait()
     notify_supervisor(STOPPING, os.environ)
     logger.info("stopping")
@@ -189,6 +193,17 @@ async def _serve(
     await server.stop()
     logger.info("stopped")
     return 1 if failures else 0
+
+
+def _local_broker(server: _AnyServer) -> LocalBroker:
+    first = server.bound[0]
+    http = () if server.http is None else server.http.addresses
+    url = local_http_url(http)
+    return LocalBroker(
+        local_address(first.host, first.port),
+        {} if url is None else {server.config.node_id: url},
+        server.config.optional_str("wirebroker.http.token"),
+    )
 
 
 def _import_late(server: _AnyServer) -> asyncio.Task[None]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.http.server import HttpServer
+    from wirebroker.net.connection_table import ConnectionTable
     from wirebroker.net.listeners.open_listeners import OpenListeners
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
@@ -155,6 +156,11 @@ class Server:
     def raft_figures(self) -> RaftFigures:
         """Return the figures of this node's replica of the metadata log, once it is open."""
         return self.quorum.raft_figures()
+
+    @property
+    def connections(self) -> ConnectionTable | None:
+        """The connections of all listeners; None before they are open."""
+        return self.reception.table
 
     @property
     def lifecycle(self) -> BrokerLifecycle:

@@ -193,8 +193,7 @@ def _consoles(
         console_process,
     )
 
-    token = config.optional_str("wirebroker.http.token") if is_test_mode else None
-    options = ConsoleOptions(port, file, profile, is_test_mode, token)
+    options = ConsoleOptions(port, file, profile, is_test_mode)
     check_console(config, options)
     return [console_process(options)]
 

@@ -136,6 +136,21 @@ def check_all(results: Iterable[tuple[int, str, str | None]], unit: str, done: s
             ) from None
 
 
+def with_done(error: ClientError, count: int, unit: str, done: str) -> ClientError:
+    """Return the error of a change with the number of its parts that were made before.
+
+    Args:
+        error: Of the part that failed.
+        count: Parts that were made.
+        unit: Such as `broker`.
+        done: Such as `throttled before`.
+    """
+    if not count:
+        return error
+    message = f"{error}; {counted(count, unit)} {done}"
+    return ClientError(message, code=error.code, broker_message=error.told)
+
+
 def first_partition_error(answer: Any) -> int:
     """Return the first error code of a response's partitions, or 0."""
     codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]

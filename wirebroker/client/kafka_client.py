@@ -37,7 +37,7 @@ from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import MOST_RESPONSE_BYTES, Backoff, ClientSettings, PeerAddress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
     from random import Random
 
     from wirebroker.base.clock import Clock
@@ -346,6 +346,14 @@ class KafkaClient:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
+
+    async def settled(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:
+        """Await several requests; the failure of one is returned in its place, as ClientError."""
+        results = await asyncio.gather(*work, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, ClientError):
+                raise result
+        return list(results)
 
     def _node(self, address: PeerAddress) -> Node:
         node = self._nodes.get(address)

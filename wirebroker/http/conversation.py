@@ -157,9 +157,11 @@ class HttpConversation:
         headers: dict[str, str] = {}
         for name, value in head.headers:
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        path, query = read_target(head.target.decode("latin-1"))
+        path, fields = read_target(head.target.decode("latin-1"))
+        query = {name: values[0] for name, values in fields.items()}
         method = head.method.decode("latin-1").upper()
-        return HttpRequest(_METHODS_SEEN.get(method, method), path, query, headers, bytes(body))
+        method = _METHODS_SEEN.get(method, method)
+        return HttpRequest(method, path, query, headers, bytes(body), fields)
 
     async def _event(self) -> Any:
         while (event := self._machine.next_event()) is h11.NEED_DATA:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PLAIN: Final = "text/plain; charset=utf-8"
 _MOST_FIELDS: Final = 100
@@ -31,6 +31,7 @@ class HttpRequest(NamedTuple):
         path: Decoded, without the query.
         query: The first value of each field.
         headers: The first value of each lower-case name.
+        fields: All values of each field of the query.
     """
 
     method: str
@@ -38,6 +39,7 @@ class HttpRequest(NamedTuple):
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    fields: Mapping[str, Sequence[str]] = {}
 
     def json(self) -> Any:
         """Parse the body.
@@ -65,8 +67,8 @@ class HttpAnswer(NamedTuple):
         return cls(f"{text}\n".encode(), status)
 
 
-def read_target(target: str) -> tuple[str, dict[str, str]]:
-    """Return path and query of a request's target.
+def read_target(target: str) -> tuple[str, dict[str, list[str]]]:
+    """Return path and query of a request's target; a field may have several values.
 
     Raises:
         HttpError: 400 if it is invalid.
@@ -78,4 +80,4 @@ def read_target(target: str) -> tuple[str, dict[str, str]]:
         fields = parse_qs(parts.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError as error:
         raise HttpError(400, f"the query cannot be read: {error}") from None
-    return unquote(parts.path), {name: values[0] for name, values in fields.items()}
+    return unquote(parts.path), fields

@@ -56,10 +56,12 @@ def label_texts(labels: Labels) -> LabelTexts:
 class Page:
     """A page under construction."""
 
-    __slots__ = ("_dialects", "_families")
+    __slots__ = ("_dialects", "_families", "_names")
 
-    def __init__(self, dialects: Iterable[str]) -> None:
+    def __init__(self, dialects: Iterable[str], names: Iterable[str] = ()) -> None:
+        """`names` are those of the families to write; by default all."""
         self._dialects = frozenset(dialects)
+        self._names = frozenset(names)
         # A family's samples must be contiguous.
         self._families: dict[str, list[str]] = {}
 
@@ -108,7 +110,12 @@ class Page:
 
     def text(self) -> bytes:
         """Return the page without empty families."""
-        families = (lines for lines in self._families.values() if len(lines) > 1)
+        names = self._names
+        families = (
+            lines
+            for name, lines in self._families.items()
+            if len(lines) > 1 and (not names or name in names)
+        )
         return "".join(line for lines in families for line in lines).encode()
 
     def _family(self, name: str, kind: Kind, doc: str) -> list[str]:

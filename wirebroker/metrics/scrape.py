@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from wirebroker.base import client_metric_names
 from wirebroker.base.clock import Slices
 from wirebroker.base.metric_field import Histogram, samples
 from wirebroker.base.threads import Work, in_thread
@@ -28,6 +29,12 @@ from wirebroker.metrics.broker_rows import (
 )
 from wirebroker.metrics.client_rows import add_client_metrics
 from wirebroker.metrics.cluster_page import add_cluster
+from wirebroker.metrics.connection_rows import (
+    MOST_QUOTA_SERIES,
+    add_accept_rates,
+    add_connections,
+    add_quota_usage,
+)
 from wirebroker.metrics.disk_rows import add_cleaner, add_flushes
 from wirebroker.metrics.group_lag import GroupLags
 from wirebroker.metrics.group_page import add_groups, add_lags
@@ -51,7 +58,7 @@ from wirebroker.metrics.share_rows import add_share_partitions
 from wirebroker.replica.traffic import TrafficSum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Clock
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
     from wirebroker.http.routes import Routes
     from wirebroker.maintenance.compactor import Compactor
     from wirebroker.metrics.page import LabelTexts
+    from wirebroker.net.connection_table import ConnectionTable
     from wirebroker.quorum.raft.raft_figures import RaftFigures
     from wirebroker.replica.partition import Partition
 
@@ -84,6 +92,11 @@ class Scraped(Protocol):
         """See Server."""
         ...
 
+    @property
+    def connections(self) -> ConnectionTable | None:
+        """See Server."""
+        ...
+
     def raft_figures(self) -> RaftFigures:
         """See Server."""
         ...
@@ -93,8 +106,9 @@ def add_metrics(routes: Routes, server: Scraped) -> None:
     """Add the route."""
     scrape = Scrape(server)
 
-    async def metrics(_request: HttpRequest) -> HttpAnswer:
-        return HttpAnswer(await scrape.page(), content_type=CONTENT_TYPE)
+    async def metrics(request: HttpRequest) -> HttpAnswer:
+        names = request.fields.get("name[]", ())
+        return HttpAnswer(await scrape.page(names), content_type=CONTENT_TYPE)
 
     routes.add("GET", "/metrics", metrics)
 
@@ -113,13 +127,16 @@ class Scrape:
         # When the idle time was last read, and the loop's working time by then.
         self._loop_before = server.clock.monotonic(), server.metrics.loop_hold_ms.total
 
-    async def page(self) -> bytes:
-        """Return the current page."""
+    async def page(self, names: Collection[str] = ()) -> bytes:
+        """Return the current page, or only the metrics with these names."""
         async with self._lock:
             server = self._server
             dialects = server.config.list("wirebroker.metrics.dialects")
-            page = Page(dialects)
+            page = Page(dialects, names)
             slices = Slices(server.clock)
+            await self._add_clients(page, dialects, slices)
+            if names and client_metric_names.ALL.issuperset(names):
+                return page.text()
             self._add_table(page)
             meters = server.metrics.request_meters
             await add_requests(page, meters, self._recent, dialects, slices)
@@ -138,6 +155,19 @@ class Scrape:
             self._recent.page_ends()
             await slices.run(page.add(BROKER_ROWS, [(_NO_LABELS, counts)]))
             return page.text()
+
+    async def _add_clients(self, page: Page, dialects: Sequence[str], slices: Slices) -> None:
+        """Add what a console reads often, which costs little (`name[]`)."""
+        server = self._server
+        now_s = server.clock.monotonic()
+        if server.connections is not None:
+            await add_connections(page, server.connections.sessions(), dialects, slices)
+            rates = server.connections.quotas.address_rates(now_s, MOST_QUOTA_SERIES)
+            add_accept_rates(page, rates)
+        if server.broker is not None:
+            quotas = server.broker.quotas
+            now_ms = quotas.monotonic_s() * 1000
+            await add_quota_usage(page, quotas.by_name(), now_ms, dialects, slices)
 
     def _idle_now(self) -> float:
         before, worked_before_ms = self._loop_before

@@ -16,6 +16,7 @@ Source: Kafka's ConnectionQuotas.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.coordinator.quotas.quota_entity import connection_rates
@@ -49,6 +50,10 @@ class CreationRate:
         if not limit:
             return self._longest_delay_s
         return min(self._rate.delay_ms(limit, now * 1000) / 1000, self._longest_delay_s)
+
+    def per_second(self, now: float) -> float:
+        """Return the rate."""
+        return self._rate.per_second(now * 1000)
 
     def take_back(self, now: float) -> None:
         """Remove a connection that was counted at this time."""
@@ -109,6 +114,11 @@ class ConnectionQuotas:
         if delay_s:
             rate.take_back(now)
         return delay_s
+
+    def address_rates(self, now: float, most: int) -> list[tuple[str, float]]:
+        """Return the new connections per second of the latest addresses with a quota."""
+        latest = islice(reversed(self._address_rates.items()), most)
+        return [(address, rate.per_second(now)) for address, rate in latest]
 
     def has_room(self, listener: str) -> bool:
         """Return whether a listener may open a connection now."""

@@ -134,6 +134,10 @@ class ConnectionTable:
     def __len__(self) -> int:
         return len(self._connections)
 
+    def sessions(self) -> list[Session]:
+        """Return the sessions of the open connections."""
+        return [connection.session for connection in self._connections]
+
     def when_there_is_room(self, callback: Callable[[], None]) -> None:
         """Call back once when a connection closes or limits change."""
         self._on_room.append(callback)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.coordinator.quotas.quota_entity import (
@@ -31,7 +31,7 @@ from wirebroker.quotas.throttle_field import write_throttle_time
 from wirebroker.request.session import NO_CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator, Iterator
 
     from wirebroker.base.clock import Clock
     from wirebroker.config import Config
@@ -48,6 +48,20 @@ _EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
 # A partition's fields in a response, without records.
 _RESULT_BYTES: Final = 48
 _PERCENT: Final = 100.0
+
+
+class QuotaUsage(NamedTuple):
+    """What clients that share a quota use of it on this broker; an empty name matches any.
+
+    Attributes:
+        per_second: Bytes, or percent of the event loop.
+        throttle_ms: Throttle time of a request now.
+    """
+
+    user: str
+    client_id: str
+    per_second: float
+    throttle_ms: int
 
 
 class ClientRates:
@@ -95,6 +109,12 @@ class ClientRates:
         if meter is None or isnan(meter[1]):
             return float("inf")
         return max(0.0, meter[1]) * self._window_s
+
+    def usages(self, now_ms: float, most: int) -> Iterator[QuotaUsage]:
+        """Yield what the most recently active clients use."""
+        for (user, client_id), meter, limit in self._meters.recent(most):
+            throttle_ms = 0 if limit is None else self._bounded(meter.delay_ms(limit, now_ms))
+            yield QuotaUsage(user, client_id, meter.per_second(now_ms), throttle_ms)
 
     def held_up(self, throttle_ms: int) -> None:
         """Count a throttled request."""

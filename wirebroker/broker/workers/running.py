@@ -13,13 +13,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.base.signals import on_signal
-from wirebroker.broker.companions import start_companions, stop_companions
+from wirebroker.broker.companions import (
+    LocalBroker,
+    local_address,
+    local_http_url,
+    start_companions,
+    stop_companions,
+)
 from wirebroker.broker.log_settings import configure_as
 from wirebroker.broker.port_file import PortFile
 from wirebroker.broker.worker_layout import check_fewer, check_is_not_worker_directory
@@ -28,7 +35,7 @@ from wirebroker.broker.workers.supervisor import NotStartedError, Supervisor
 from wirebroker.broker.workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.broker.companions import Companion
@@ -38,6 +45,8 @@ logger = logging.getLogger("wirebroker")
 
 _READY: Final = "wirebroker ready"
 _DATA: Final = "  data: "
+_NODE: Final = re.compile(r"\(node ([0-9]+)")
+_HTTP: Final = re.compile(r"  http://(.+):([0-9]+): /metrics")
 
 
 class Asked(NamedTuple):
@@ -98,11 +107,16 @@ def run(
         start=WorkerProcess.start,
         clock=SystemClock(),
     )
-    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file), companions))
+    http_token = config.optional_str("wirebroker.http.token")
+    port_file = PortFile(arguments.port_file)
+    return asyncio.run(_supervise(supervisor, port_file, companions, http_token))
 
 
 async def _supervise(
-    supervisor: Supervisor, port_file: PortFile, companions: Sequence[Companion]
+    supervisor: Supervisor,
+    port_file: PortFile,
+    companions: Sequence[Companion],
+    http_token: str | None,
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -138,7 +152,9 @@ async def _supervise(
     sys.stdout.flush()
     host, _, port = lines[0].removeprefix(f"{_READY} on ").split(" (node ")[0].rpartition(":")
     port_file.write(int(port))
-    await start_companions(companions, host.strip("[]"), int(port))
+    address = local_address(host.strip("[]"), int(port))
+    broker = LocalBroker(address, http_urls_of(ready_lines.values()), http_token)
+    await start_companions(companions, broker)
     await stopping
     logger.info("stopping %d workers", len(ready_lines))
     await stop_companions(companions)
@@ -171,3 +187,15 @@ def _try(host: str, port: int) -> int | None:
     with sock:
         bound: int = sock.getsockname()[1]
         return bound
+
+
+def http_urls_of(ready_lines: Iterable[Sequence[str]]) -> dict[int, str]:
+    """Return the HTTP addresses that ready lines name, by node id."""
+    urls: dict[int, str] = {}
+    for lines in ready_lines:
+        node = _NODE.search(lines[0])
+        pages = filter(None, map(_HTTP.match, lines))
+        url = local_http_url((match[1].strip("[]"), int(match[2])) for match in pages)
+        if node is not None and url is not None:
+            urls[int(node[1])] = url
+    return urls

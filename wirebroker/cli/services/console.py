@@ -12,7 +12,7 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.console.web_settings import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.console.model.settings import ClusterSettings
@@ -24,15 +24,34 @@ _GREATEST_PORT: Final = 65535
 
 
 class _OwnBroker(NamedTuple):
-    """The broker that starts this console, if one does.
+    """The broker that started this console, if one did.
 
     Attributes:
-        address: Its first listener, or None.
-        test_url: Of its test mode, or None.
+        properties: Its HTTP addresses and their token, as in a section of a file.
     """
 
     address: str | None
-    test_url: str | None
+    properties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, address: str | None, http: Sequence[str], *, is_test_mode: bool) -> _OwnBroker:
+        """Return the broker of flags; `http` are BROKER_ID=URL, the token is in the environment."""
+        import os  # noqa: PLC0415 - keeps --help fast
+
+        from wirebroker.broker.console_process import HTTP_TOKEN_VARIABLE  # noqa: PLC0415
+        from wirebroker.console.model.http_settings import (  # noqa: PLC0415
+            METRICS_URLS,
+            TEST_URL,
+            TOKEN,
+        )
+
+        if not http:
+            return cls(address, {})
+        properties = {METRICS_URLS: ",".join(f"{page}/metrics" for page in http)}
+        if is_test_mode:
+            properties[TEST_URL] = http[0].partition("=")[2]
+        token = os.environ.get(HTTP_TOKEN_VARIABLE)
+        return cls(address, properties if token is None else {**properties, TOKEN: token})
 
 
 def _flag(row: SettingRow) -> Callable[[Any], Any]:
@@ -94,7 +113,8 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     help="Write the port to this file when the console is ready.",
 )
 @click.option("--broker-address", hidden=True)
-@click.option("--broker-test-url", hidden=True)
+@click.option("--broker-http", multiple=True, hidden=True)
+@click.option("--broker-test-mode", is_flag=True, hidden=True)
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 def console(
     *,
@@ -104,7 +124,8 @@ def console(
     test_urls: tuple[str, ...],
     port_file: Path | None,
     broker_address: str | None,
-    broker_test_url: str | None,
+    broker_http: tuple[str, ...],
+    broker_test_mode: bool,
     stop_with_stdin: bool,
     **web_flags: Any,
 ) -> int:
@@ -128,9 +149,9 @@ def console(
 
     written_port = PortFile(port_file)
     try:
-        own = _OwnBroker(broker_address, broker_test_url)
+        own = _OwnBroker.of(broker_address, broker_http, is_test_mode=broker_test_mode)
         chosen, settings = _settings(clusters, profiles, own, file, web_flags)
-        chosen = _with_test_urls(chosen, own, test_urls)
+        chosen = _with_http(chosen, own, test_urls)
         if stop_with_stdin:
             server.stop_with_parent()
         written_port.remove()
@@ -193,29 +214,30 @@ def _settings(
     return chosen, settings
 
 
-def _with_test_urls(
-    clusters: list[ClusterSettings], own: _OwnBroker, texts: tuple[str, ...]
+def _with_http(
+    clusters: list[ClusterSettings], own: _OwnBroker, test_urls: tuple[str, ...]
 ) -> list[ClusterSettings]:
-    """Add the addresses of brokers in test mode: those of the flags, and that of the own broker."""
-    import os  # noqa: PLC0415
-
-    from wirebroker.broker.console_process import TEST_TOKEN_VARIABLE  # noqa: PLC0415
+    """Add the HTTP addresses of flags, and those of the own broker to clusters that have none."""
     from wirebroker.client.addresses import addresses_of  # noqa: PLC0415 - keeps --help fast
-    from wirebroker.console.model.settings import with_test_mode  # noqa: PLC0415
+    from wirebroker.console.model.http_settings import (  # noqa: PLC0415
+        TEST_URL,
+        has_http_settings,
+    )
+    from wirebroker.console.model.settings import with_http  # noqa: PLC0415
 
     found = {cluster.name: cluster for cluster in clusters}
     try:
-        for text in texts:
+        for text in test_urls:
             name, equals, url = text.partition("=")
             if not equals or name not in found:
                 raise click.UsageError(f"--test-url {text}: write NAME=URL, with a cluster's name")
-            found[name] = with_test_mode(found[name], url)
-        if own.address is not None and own.test_url is not None:
+            found[name] = with_http(found[name], {TEST_URL: url})
+        if own.address is not None and own.properties:
             (address,) = addresses_of(own.address)
-            token = os.environ.get(TEST_TOKEN_VARIABLE)
             for name, cluster in found.items():
-                if address in addresses_of(cluster.bootstrap):
-                    found[name] = with_test_mode(cluster, own.test_url, token)
+                is_own = address in addresses_of(cluster.bootstrap)
+                if is_own and not has_http_settings(cluster.properties):
+                    found[name] = with_http(cluster, own.properties)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     return list(found.values())

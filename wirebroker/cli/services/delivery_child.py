@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from wirebroker.broker.companions import ServedAddresses
+    from wirebroker.broker.companions import LocalBroker
 
 _OWN: Final = "wirebroker.delivery."
 # It finishes a transaction, and leaves its group.
@@ -24,7 +24,7 @@ def delivery_child(file: Path | None, settings: Mapping[str, str]) -> CompanionP
         if name.startswith(_OWN):
             own += ["--set", f"{name}={value}"]
 
-    def arguments(addresses: ServedAddresses) -> list[str]:
-        return ["delivery", "run", "--until-input-ends", "--bootstrap", addresses.kafka, *own]
+    def arguments(broker: LocalBroker) -> list[str]:
+        return ["delivery", "run", "--until-input-ends", "--bootstrap", broker.address, *own]
 
     return CompanionProcess(CompanionCommand("delivery service", arguments, _STOP_TIMEOUT_S))

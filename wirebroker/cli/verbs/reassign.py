@@ -110,7 +110,8 @@ def execute(
             for topic_partition, goal in moves.items()
         ]
         if yes:
-            await start_moves(client, await origins_of(client, current), moves, bytes_per_s)
+            origins = await origins_of(client, current)
+            _warn_of_unthrottled(await start_moves(client, origins, moves, bytes_per_s))
         elif moves:
             await check_moves(client, moves)
         data = {"done": yes, "partitions": rows}
@@ -228,9 +229,10 @@ def throttle_(*, bytes_per_s: int, **flags: Unpack[ClusterFlags]) -> int:
         reassignments = await list_reassignments(client)
         if not reassignments:
             raise ClientError("no moves are in progress")
-        await throttle_moves(client, reassignments, bytes_per_s)
+        silent = await throttle_moves(client, reassignments, bytes_per_s)
+        _warn_of_unthrottled(silent)
         rows = [row.place._asdict() for row in reassignments]
-        data = {"bytes_per_s": bytes_per_s, "partitions": rows}
+        data = {"bytes_per_s": bytes_per_s, "partitions": rows, "not_responding": silent}
         out.show(data, out.table(rows, ("topic", "partition")))
 
     return run_verb(flags, work)
@@ -269,6 +271,14 @@ def _warn_of_silent(broker_ids: list[int]) -> None:
         tell(
             f"broker {broker_id} does not respond and may still be throttled: repeat this when it"
             " does"
+        )
+
+
+def _warn_of_unthrottled(broker_ids: list[int]) -> None:
+    for broker_id in broker_ids:
+        tell(
+            f"broker {broker_id} does not respond and is not throttled: run"
+            " `wirebroker reassign throttle` when it does"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.checks.dry_runs import check_group_rights, check_topic_rights
-from wirebroker.client.errors import ClientError, check, check_all
+from wirebroker.client.errors import ClientError, check, check_all, with_done
 from wirebroker.client.groups.group_kinds import listed_group
 from wirebroker.client.groups.groups import CONSUMER, committed_of, delete_offsets
 from wirebroker.client.groups.share_groups import SHARE, describe_share_group
@@ -98,9 +98,10 @@ async def delete_planned_offsets(client: KafkaClient, plan: OffsetDeletion) -> N
     """
     if plan.kind == SHARE:
         topics = sorted({place.topic for place in plan.offsets})
-        for error in (await delete_share_offsets(client, plan.group, topics)).values():
+        errors = list((await delete_share_offsets(client, plan.group, topics)).values())
+        for error in errors:
             if error is not None:
-                raise error
+                raise with_done(error, errors.count(None), "other topic", "cleared")
         return
     code, codes = await delete_offsets(client, plan.group, plan.offsets)
     check(code, _FAILURE.format(plan.group))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import ClientError, check
+from wirebroker.client.errors import ClientError, check, check_all
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import without_frames
@@ -85,9 +85,15 @@ async def alter_share_offsets(
     )
     failure = f"the offsets of share group {name} cannot be changed"
     check(answer.error_code, failure, answer.error_message)
-    for topic in answer.responses:
-        for partition in topic.partitions:
-            check(partition.error_code, failure, partition.error_message)
+    check_all(
+        (
+            (partition.error_code, failure, partition.error_message)
+            for topic in answer.responses
+            for partition in topic.partitions
+        ),
+        "other offset",
+        "changed",
+    )
 
 
 async def delete_share_offsets(

@@ -5,7 +5,7 @@ A throttle remains when the moves have ended, until it is removed (KIP-73).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.text import counted
 from wirebroker.base.threads import Work, in_thread
@@ -15,8 +15,10 @@ from wirebroker.client.replicas.reassignment_plan import planned_replicas
 from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
 from wirebroker.client.replicas.replication_throttle import (
     DIRECTORY_RATE,
+    PATIENCE_S,
     RATES,
     THROTTLED_REPLICAS,
+    brokers_of,
     throttle,
     unthrottle,
 )
@@ -27,10 +29,6 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.replicas.reassignments import Reassignment
     from wirebroker.client.topics.leaders import TopicPartition
-
-
-# A broker that does not respond is not waited for longer.
-_PATIENCE_S: Final = 3.0
 
 
 class Throttles(NamedTuple):
@@ -118,15 +116,25 @@ async def start_moves(
     current: Mapping[TopicPartition, Sequence[int]],
     goals: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int | None,
-) -> None:
+) -> list[int]:
     """Start moves from the current replicas, after setting their throttle; None sets none.
+
+    Returns the brokers that do not respond and are not throttled.
 
     Raises:
         ClientError: A move is refused; others may have started.
     """
+    silent: list[int] = []
     if bytes_per_s is not None:
-        await throttle_new_moves(client, current, goals, bytes_per_s)
-    await move_replicas(client, goals)
+        silent = await throttle_new_moves(client, current, goals, bytes_per_s)
+    try:
+        await move_replicas(client, goals)
+    except ClientError as error:
+        if bytes_per_s is None:
+            raise
+        text = f"{error}; the throttle is set, and remains"
+        raise ClientError(text, code=error.code, broker_message=error.told) from None
+    return silent
 
 
 async def throttle_new_moves(
@@ -134,17 +142,22 @@ async def throttle_new_moves(
     current: Mapping[TopicPartition, Sequence[int]],
     goals: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int,
-) -> None:
+) -> list[int]:
     """Set the throttle of new moves, and of the running ones, whose lists would be replaced.
+
+    Returns the brokers that do not respond and are not throttled: those of running moves, and
+    stopped ones, which copy nothing.
 
     Source: Kafka's ReassignPartitionsCommand.calculateProposedMoveMap.
     """
     running = await list_reassignments(client)
-    await throttle(
+    alive = await client.broker_ids()
+    return await throttle(
         client,
         {**{row.place: row.origin for row in running}, **current},
         {**{row.place: row.goal for row in running}, **goals},
         bytes_per_s,
+        required=set(alive).intersection(brokers_of(current, goals)),
     )
 
 
@@ -178,13 +191,17 @@ async def cancel_moves(client: KafkaClient, reassignments: Sequence[Reassignment
 
 async def throttle_moves(
     client: KafkaClient, reassignments: Sequence[Reassignment], bytes_per_s: int
-) -> None:
-    """Set the throttle of running moves, between two brokers."""
-    await throttle(
+) -> list[int]:
+    """Set the throttle of running moves, between two brokers.
+
+    Returns the brokers that do not respond and are not throttled.
+    """
+    return await throttle(
         client,
         {row.place: row.origin for row in reassignments},
         {row.place: row.goal for row in reassignments},
         bytes_per_s,
+        required=(),
     )
 
 
@@ -199,7 +216,7 @@ async def throttles_of(client: KafkaClient) -> Throttles:
     Raises:
         ClientError: This user may not describe the brokers' configs.
     """
-    brief = client.within(min(client.timeout_s, _PATIENCE_S))
+    brief = client.within(min(client.timeout_s, PATIENCE_S))
     broker_ids = await client.broker_ids()
     answers = await client.together(*(_throttle_of(brief, broker_id) for broker_id in broker_ids))
     known = dict(zip(broker_ids, answers, strict=True))

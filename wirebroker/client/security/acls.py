@@ -125,13 +125,23 @@ def _not_added(rule: AccessRule) -> str:
 
 
 async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[AccessRule]:
-    """Delete the matching ACLs, and return them."""
+    """Delete the matching ACLs, and return them.
+
+    Raises:
+        ClientError: One is refused; the message says how many were deleted.
+    """
     body = {"filters": [_filter_row(rule_filter)]}
     answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)
     (result,) = answer.filter_results
     _check(result.error_code, "ACLs cannot be deleted", result.error_message)
-    for acl in result.matching_acls:
-        _check(acl.error_code, "an ACL cannot be deleted", acl.error_message)
+    check_all(
+        (
+            (acl.error_code, "an ACL cannot be deleted", acl.error_message)
+            for acl in result.matching_acls
+        ),
+        "other ACL",
+        "deleted",
+    )
     return sorted(_rule(acl, acl) for acl in result.matching_acls)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.client.errors import check
+from wirebroker.client.errors import ClientError, check, with_done
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.scram import SALT_BITS, SCRAM_MECHANISMS, salt_of, salted_password
@@ -57,9 +57,16 @@ async def set_user(client: KafkaClient, name: str, mechanism: int, new: NewPassw
 
 
 async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int]) -> None:
-    """Remove a user's credentials, one request for each mechanism."""
-    for mechanism in mechanisms:
-        await alter_user(client, name, {mechanism: None})
+    """Remove a user's credentials, one request for each mechanism.
+
+    Raises:
+        ClientError: One is refused; the message says how many were removed before.
+    """
+    for count, mechanism in enumerate(mechanisms):
+        try:
+            await alter_user(client, name, {mechanism: None})
+        except ClientError as error:
+            raise with_done(error, count, "mechanism", "removed before") from None
 
 
 async def alter_user(

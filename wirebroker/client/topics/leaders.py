@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import PASSING, check, check_all
+from wirebroker.client.errors import PASSING, ClientError, check, check_all, with_done
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -95,7 +95,7 @@ async def delete_records(
     """
     rows = {partition: {"offset": offset} for partition, offset in before.items()}
     shared = {"timeout_ms": int(client.timeout_s * 1000)}
-    answers = await _request_leaders(client, ApiKey.DELETE_RECORDS, rows, shared)
+    answers = await _request_leaders(client, ApiKey.DELETE_RECORDS, rows, shared, is_change=True)
     check_all(
         (
             (answer.error_code, f"the records of {partition} cannot be deleted", None)
@@ -124,7 +124,14 @@ async def _request_leaders(
     key: ApiKey,
     rows: Mapping[TopicPartition, Mapping[str, Any]],
     shared: Mapping[str, Any],
+    *,
+    is_change: bool = False,
 ) -> dict[TopicPartition, Any]:
+    """Request partitions from their leaders.
+
+    A failed change of one leader does not stop the others; its error has the number of partitions
+    that were changed.
+    """
     answers: dict[TopicPartition, Any] = {}
     remaining = dict(rows)
     async for _ in client.tries():
@@ -136,8 +143,15 @@ async def _request_leaders(
             client.request_of(leader, key, {**shared, "topics": _topics(partitions, rows)})
             for leader, partitions in by_leader.items()
         ]
-        for answer in await client.together(*requests):
-            answers |= _answers(answer)
+        failures: list[ClientError] = []
+        for answer in await (client.settled if is_change else client.together)(*requests):
+            if isinstance(answer, ClientError):
+                failures.append(answer)
+            else:
+                answers |= _answers(answer)
+        if failures:
+            count = sum(not answer.error_code for answer in answers.values())
+            raise with_done(failures[0], count, "other partition", "trimmed")
         remaining = {
             partition: row
             for partition, row in remaining.items()

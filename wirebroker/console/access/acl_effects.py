@@ -7,6 +7,8 @@ overlaps, and for users without ACLs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.text import counted, few_of
@@ -21,7 +23,7 @@ from wirebroker.console.access.acl_overlap import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from wirebroker.console.access.acl_decisions import AclDecisions
     from wirebroker.console.model.snapshot import ClusterSnapshot
@@ -34,6 +36,8 @@ MOST_NAMES: Final = 50
 MOST_OTHERS: Final = 50
 _MOST_NAMES_OF_OTHERS: Final = 10
 _MOST_CHANGED: Final = 50
+# Principals and hosts of changed ACLs that are compared, besides those with overlaps.
+_MOST_OWN: Final = 50
 _MOST_SHOWN: Final = 5
 _WORDS: Final = {number: word for word, number in OPERATIONS.items()}
 
@@ -75,6 +79,27 @@ def matching_names(rule: AccessRule, snapshot: ClusterSnapshot) -> list[str]:
     return [name for name in existing if name.startswith(prefix)]
 
 
+class _ExistingNames:
+    """The existing resources by type, sorted: an ACL is not compared with each of them."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._names = {"topic": sorted(snapshot.topics), "group": sorted(snapshot.groups)}
+
+    def matching(self, rule: AccessRule, most: int) -> list[str]:
+        """Return some resources of an ACL's pattern; without any, the name of the pattern."""
+        is_wildcard = rule.pattern_type == "literal" and rule.resource_name == WILDCARD
+        if rule.pattern_type == "literal" and not is_wildcard:
+            return [rule.resource_name]
+        prefix = "" if is_wildcard else rule.resource_name
+        names = self._names.get(rule.resource_type, [])
+        first = bisect_left(names, prefix)
+        found = names[first : first + most]
+        # With no such resource yet, the pattern itself names future ones.
+        return [name for name in found if name.startswith(prefix)] or [rule.resource_name]
+
+
 def effects_of(
     decisions: AclDecisions,
     snapshot: ClusterSnapshot,
@@ -85,12 +110,18 @@ def effects_of(
 ) -> AclEffects:
     """Return what adding and removing ACLs changes; `existing` are the ones before the change."""
     changed = (*added, *removed)
-    names, is_cut = _overlaps(changed, existing, snapshot)
+    resources = _ExistingNames(snapshot)
+    targets = dict.fromkeys(map(_target_of, changed))
+    own = frozenset(islice(targets, _MOST_OWN))
+    names, is_cut = _overlaps(changed, existing, resources, own)
+    is_cut = is_cut or len(targets) > len(own)
     for rule in changed:
-        target = _Target(rule.principal, rule.host, rule.resource_type)
-        # With no such resource yet, the pattern itself names future ones.
-        matching = matching_names(rule, snapshot) or [rule.resource_name]
-        names.setdefault(target, {}).update(dict.fromkeys(matching[:MOST_NAMES]))
+        target = _target_of(rule)
+        if target not in own:
+            continue
+        compared = names.setdefault(target, {})
+        matching = resources.matching(rule, MOST_NAMES + 1)
+        compared.update(dict.fromkeys(matching[: max(0, MOST_NAMES + 1 - len(compared))]))
         is_cut = is_cut or len(matching) > MOST_NAMES
     others = {_Target(EVERYBODY, WILDCARD, target.resource_type) for target in names} - {*names}
     is_cut = is_cut or any(len(of_target) > MOST_NAMES for of_target in names.values())
@@ -105,14 +136,21 @@ def effects_of(
     return _effects(before, after, others, is_cut=is_cut)
 
 
+def _target_of(rule: AccessRule) -> _Target:
+    return _Target(rule.principal, rule.host, rule.resource_type)
+
+
 def _overlaps(
-    changed: Sequence[AccessRule], existing: Iterable[AccessRule], snapshot: ClusterSnapshot
+    changed: Sequence[AccessRule],
+    existing: Iterable[AccessRule],
+    resources: _ExistingNames,
+    own: Collection[_Target],
 ) -> tuple[dict[_Target, dict[str, None]], bool]:
     """Return users and names that changed ACLs share with others, and whether some are left out."""
     # ACLs that allow come first: a change of a deny takes or gives what they allow.
     ordered = sorted((*existing, *changed), key=lambda rule: rule.permission)
-    own = {_Target(rule.principal, rule.host, rule.resource_type) for rule in changed}
     names: dict[_Target, dict[str, None]] = {}
+    other_count = 0
     is_cut = len(changed) > _MOST_CHANGED
     for rule in changed[:_MOST_CHANGED]:
         for other in ordered:
@@ -122,13 +160,15 @@ def _overlaps(
             if name is None or principal is None or host is None:
                 continue
             target = _Target(principal, host, rule.resource_type)
-            if target not in names and target not in own and len(names.keys() - own) >= MOST_OTHERS:
-                is_cut = True
-                continue
+            if target not in names and target not in own:
+                if other_count >= MOST_OTHERS:
+                    is_cut = True
+                    continue
+                other_count += 1
             most = MOST_NAMES if target in own else _MOST_NAMES_OF_OTHERS
             narrow = rule if name == rule.resource_name else other
             compared = names.setdefault(target, {})
-            for matching in matching_names(narrow, snapshot) or [name]:
+            for matching in resources.matching(narrow, most + 1):
                 if len(compared) < most:
                     compared[matching] = None
                 elif matching not in compared:
@@ -177,7 +217,8 @@ def _effects(
     if is_cut:
         warnings.append(
             f"only {MOST_OTHERS} users of other ACLs with {_MOST_NAMES_OF_OTHERS} resources, and"
-            f" {MOST_NAMES} resources of the changed ACLs were compared: more may change"
+            f" {_MOST_OWN} users of the changed ACLs with {MOST_NAMES} resources were compared:"
+            " more may change"
         )
     is_known = unknown not in {*before.values(), *after.values()}
     return AclEffects(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
 
 from wirebroker.client.errors import ClientError
+from wirebroker.client.http_client import http_request
 from wirebroker.codecs.json_text import parse_json
-from wirebroker.console.broker_http.http_client import http_request
 from wirebroker.console.model.http_settings import TEST_URL, TOKEN, http_settings
 from wirebroker.testing.test_mode.openapi import CONTROL_PATHS
 
@@ -113,7 +113,7 @@ async def run_control(cluster: ClusterSettings, command: str, arguments: Mapping
     """
     settings = control_settings(cluster)
     method, url, body = _call(settings, command, arguments)
-    reply = await http_request(settings, method, url, body)
+    reply = await http_request(settings.token, method, url, body)
     if reply.status in _REFUSED:
         raise ClientError(f"{settings.test_url} refuses the token: set {TOKEN}")
     try:

@@ -10,6 +10,7 @@ from wirebroker.console.model.history import History
 if TYPE_CHECKING:
     from wirebroker.client.groups.groups import DescribedConsumers
     from wirebroker.client.transactions.transactions import DescribedTransaction
+    from wirebroker.console.client_metrics.broker_clients import BrokerClients
     from wirebroker.console.model.group_info import CommittedOffsets, MemberInfo
     from wirebroker.console.model.samples import SlotNumbers
     from wirebroker.console.model.snapshot import Failure, LogDirInfo, QuorumInfo
@@ -123,11 +124,15 @@ class ClusterState:
         unreachable: Why brokers cannot be reached, with the time (monotonic).
         is_whole: Whether this user may describe the cluster; None if unknown.
         hidden_topics: Topics that this user may not describe.
+        clients: The clients of brokers with a metrics page.
+        clients_due: When the metrics page of a broker may be read again (monotonic).
     """
 
     __slots__ = (
         "_offset_count",
         "brokers",
+        "clients",
+        "clients_due",
         "cluster_id",
         "controller_id",
         "failure",
@@ -164,6 +169,8 @@ class ClusterState:
         self.unreachable: dict[int, tuple[float, str]] = {}
         self.is_whole: bool | None = None
         self.hidden_topics: tuple[str, ...] = ()
+        self.clients: dict[int, BrokerClients] = {}
+        self.clients_due: dict[int, float] = {}
         self.failure: Failure | None = None
         self.taken_ms = 0
         self._offset_count = 0

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.errors import ClientError, UnservedError
+from wirebroker.console.model.client_polls import poll_clients
 from wirebroker.console.model.cluster_polls import (
     poll_metadata,
     poll_min_isr,
@@ -22,6 +23,7 @@ from wirebroker.console.model.cluster_polls import (
 )
 from wirebroker.console.model.detail_cache import DetailCache
 from wirebroker.console.model.group_polls import poll_commits, poll_groups, poll_members
+from wirebroker.console.model.http_settings import http_settings
 from wirebroker.console.model.kafka_login import kafka_login
 from wirebroker.console.model.partition_polls import poll_ends, poll_sizes, poll_starts
 from wirebroker.console.model.polled_cluster import PolledCluster
@@ -75,6 +77,7 @@ POLLS: Final = (
     Poll("members of groups", 10.0, poll_members),
     Poll("transactions", 15.0, poll_transactions),
     Poll("versions of brokers", 60.0, poll_versions),
+    Poll("metrics of brokers", 5.0, poll_clients),
 )
 
 
@@ -168,7 +171,8 @@ class Collector:
                 number=1, status=ClusterStatus.FAILED, failure=failure
             )
             return
-        self._cluster = PolledCluster(client, self._clock)
+        http = http_settings(self.settings.properties)
+        self._cluster = PolledCluster(client, self._clock, http)
         self._task = asyncio.create_task(self._run(), name=f"collector {self.settings.name}")
 
     async def stop(self) -> None:

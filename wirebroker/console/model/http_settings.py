@@ -1,11 +1,15 @@
 """A cluster's settings for HTTP, in its section of the console's file.
 
 wirebroker.test.url=http://127.0.0.1:8080
+wirebroker.metrics.urls=1=http://broker1:9404/metrics,2=http://broker2:9404/metrics
 wirebroker.http.token=…
+
+A cluster cannot name addresses: it could make the console send requests to others.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,32 +17,78 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TEST_URL: Final = "wirebroker.test.url"
+METRICS_URLS: Final = "wirebroker.metrics.urls"
 TOKEN: Final = "wirebroker.http.token"  # noqa: S105 - a name
+
+_MOST_ID_DIGITS: Final = 10
 
 
 class HttpSettings(NamedTuple):
-    """The HTTP address of a cluster.
+    """The HTTP addresses of a cluster.
 
     Attributes:
         test_url: Of a broker in test mode, without a path; None for none.
         token: None for none.
+        metrics_urls: The metrics pages of brokers, by broker id.
     """
 
     test_url: str | None = None
     token: str | None = None
+    metrics_urls: Mapping[int, str] = MappingProxyType({})
+
+
+NO_HTTP_SETTINGS: Final = HttpSettings()
 
 
 def http_settings(properties: Mapping[str, str]) -> HttpSettings:
     """Return the settings of a section.
 
     Raises:
-        ValueError: The URL is invalid.
+        ValueError: A URL or broker id is invalid.
     """
     test_url = properties.get(TEST_URL, "").strip().rstrip("/") or None
     if test_url is not None:
         parts = urlsplit(test_url)
-        is_base = not parts.path and not parts.query and parts.username is None
-        if parts.scheme not in {"http", "https"} or not parts.hostname or not is_base:
+        if not _is_address(test_url) or parts.path or parts.query:
             raise ValueError(f"{TEST_URL}={test_url} is not an address: write http://HOST:PORT")
         _ = parts.port  # raises ValueError
-    return HttpSettings(test_url, properties.get(TOKEN) or None)
+    return HttpSettings(
+        test_url,
+        properties.get(TOKEN) or None,
+        MappingProxyType(_metrics_urls(properties.get(METRICS_URLS, ""))),
+    )
+
+
+def has_http_settings(properties: Mapping[str, str]) -> bool:
+    """Return whether a section has any of these settings."""
+    return any(properties.get(name, "").strip() for name in (TEST_URL, METRICS_URLS, TOKEN))
+
+
+def has_metrics_urls(properties: Mapping[str, str]) -> bool:
+    """Return whether a section names metrics pages."""
+    return bool(properties.get(METRICS_URLS, "").strip())
+
+
+def _metrics_urls(text: str) -> dict[int, str]:
+    urls: dict[int, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        broker_id, equals, url = (part.strip() for part in item.partition("="))
+        is_id = broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _MOST_ID_DIGITS
+        if not equals or not is_id or not _is_address(url):
+            raise ValueError(
+                f"{METRICS_URLS}: {item} is not a broker's metrics page: write"
+                " BROKER_ID=http://HOST:PORT/metrics"
+            )
+        if int(broker_id) in urls:
+            raise ValueError(f"{METRICS_URLS} has two addresses of broker {int(broker_id)}")
+        _ = urlsplit(url).port  # raises ValueError
+        urls[int(broker_id)] = (
+            url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/metrics"
+        )
+    return urls
+
+
+def _is_address(url: str) -> bool:
+    parts = urlsplit(url)
+    is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    return is_http and parts.username is None and not parts.fragment

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from wirebroker.base.clock import Slices
 from wirebroker.client.errors import ClientError
 from wirebroker.console.model.cluster_state import ClusterState
+from wirebroker.console.model.http_settings import NO_HTTP_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from wirebroker.base.clock import Clock
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.console.model.http_settings import HttpSettings
 
 _Answer = TypeVar("_Answer")
 
@@ -28,15 +30,19 @@ class PolledCluster:
     """A cluster with the time that its brokers worked.
 
     Attributes:
+        http: The HTTP addresses of its brokers.
         spent_s: Seconds by broker since `take_spent`; -1 for requests to any broker. The time of
             the network does not count: about that of the fastest response.
     """
 
-    __slots__ = ("_fastest_s", "client", "clock", "spent_s", "state")
+    __slots__ = ("_fastest_s", "client", "clock", "http", "spent_s", "state")
 
-    def __init__(self, client: KafkaClient, clock: Clock) -> None:
+    def __init__(
+        self, client: KafkaClient, clock: Clock, http: HttpSettings = NO_HTTP_SETTINGS
+    ) -> None:
         self.client = client
         self.clock = clock
+        self.http = http
         self.state = ClusterState()
         self.spent_s: defaultdict[int, float] = defaultdict(float)
         self._fastest_s: dict[int, float] = {}

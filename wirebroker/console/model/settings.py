@@ -33,7 +33,7 @@ from wirebroker.client.security.security import client_security
 from wirebroker.config.java.properties import parse_properties
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.sources.sources import local_java_options, without_placeholders
-from wirebroker.console.model.http_settings import TEST_URL, TOKEN, http_settings
+from wirebroker.console.model.http_settings import http_settings
 from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
@@ -154,15 +154,12 @@ def cluster_of_properties(name: str, settings: Mapping[str, str]) -> ClusterSett
     return _checked(ClusterSettings(name, settings[_BOOTSTRAP], settings))
 
 
-def with_test_mode(cluster: ClusterSettings, url: str, token: str | None = None) -> ClusterSettings:
-    """Return a cluster with the address of its test mode, unless its section has one.
+def with_http(cluster: ClusterSettings, added: Mapping[str, str]) -> ClusterSettings:
+    """Return a cluster with further settings for HTTP, which replace its own.
 
     Raises:
-        ValueError: The URL is invalid.
+        ValueError: A URL is invalid.
     """
-    if cluster.properties.get(TEST_URL):
-        return cluster
-    added = {TEST_URL: url} if token is None else {TEST_URL: url, TOKEN: token}
     return _checked(cluster._replace(properties={**cluster.properties, **added}))
 
 

@@ -11,6 +11,7 @@ from wirebroker.console.model.history import History
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.console.client_metrics.broker_clients import BrokerClients
     from wirebroker.console.model.group_info import GroupInfo
     from wirebroker.console.model.topic_info import TopicInfo
 
@@ -124,6 +125,7 @@ class ClusterSnapshot(NamedTuple):
         is_complete: Whether each kind of values was read, or tried to be read, at least once.
         lag: Of all groups.
         hidden: What this user may not see, in a sentence; None if everything is visible.
+        clients: The clients of the brokers with a metrics page.
     """
 
     name: str
@@ -147,4 +149,5 @@ class ClusterSnapshot(NamedTuple):
     under_replicated_count: int = 0
     size_bytes: int | None = None
     hidden: str | None = None
+    clients: Mapping[int, BrokerClients] = MappingProxyType({})
     history: History = History()

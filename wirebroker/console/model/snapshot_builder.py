@@ -67,6 +67,7 @@ async def build_snapshot(cluster: PolledCluster, name: str, number: int) -> Clus
         under_replicated_count=sum(topic.under_replicated_count for topic in topics.values()),
         size_bytes=sum(sizes) if sizes else None,
         hidden=_hidden(state),
+        clients=MappingProxyType(dict(sorted(state.clients.items()))),
         history=state.history,
     )
     _note_totals(state, snapshot)

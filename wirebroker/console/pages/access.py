@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs.quotas import entity_text
 from wirebroker.console.changes.kinds.quotas import entity_fields
+from wirebroker.console.client_metrics.quota_usage import uses_of
 from wirebroker.console.model import details
+from wirebroker.console.model.http_settings import METRICS_URLS, has_metrics_urls
 from wirebroker.console.pages.page import asked, collector_of, page
 from wirebroker.console.view.paging import ListQuery, page_of
+from wirebroker.coordinator.quotas.quota_entity import entity_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from wirebroker.client.configs.quotas import EntityQuotas
     from wirebroker.client.security.acls import AccessRule
+    from wirebroker.console.client_metrics.broker_clients import BrokerClients
+    from wirebroker.console.client_metrics.quota_usage import QuotaUse
+    from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
 
 
 async def acls(request: Request) -> Response:
@@ -58,7 +68,7 @@ async def users(request: Request) -> Response:
 
 
 async def quotas(request: Request) -> Response:
-    """Show the quotas of users, client ids and addresses."""
+    """Show the quotas of users, client ids and addresses, and how much of them is used."""
     collector = collector_of(request)
     answer = await asked(details.quotas(collector))
     rows = [(entity_text(quota.entity), quota) for quota in answer.value or ()]
@@ -69,13 +79,28 @@ async def quotas(request: Request) -> Response:
         columns={"entity": lambda row: row[0]},
         default_sort="entity",
     )
-    keys = sorted({key for _, quota in rows for key in quota.values})
+    has_metrics = has_metrics_urls(collector.settings.properties)
+    clients = collector.snapshot.clients
     return page(
         request,
         "quotas.html",
         section="quotas",
         listed=listed,
-        keys=keys,
+        keys=sorted({key for _, quota in rows for key in quota.values}),
         failure=answer.failure,
         entity_fields=entity_fields,
+        uses=await _uses(answer.value or (), clients) if has_metrics else {},
+        entity_of=entity_of,
+        has_metrics=has_metrics,
+        is_read=any(row.read_ms for row in clients.values()),
+        setting=METRICS_URLS,
+        scrape_failures=[(key, row.failure) for key, row in clients.items() if row.failure],
     )
+
+
+async def _uses(
+    quotas: Iterable[EntityQuotas], clients: Mapping[int, BrokerClients]
+) -> dict[tuple[QuotaEntity, str], QuotaUse]:
+    """Return how much of the quotas is used; in a thread, as there may be 10,000 of each."""
+    keys = {entity_of(quota.entity.items()): quota.values.keys() for quota in quotas}
+    return await in_thread(Work.LISTS, uses_of, keys, clients)

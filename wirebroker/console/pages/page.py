@@ -42,6 +42,7 @@ SECTIONS: Final = (
     ("quorum", "Quorum", "quorum"),
     ("topics", "Topics", "topics"),
     ("groups", "Groups", "groups"),
+    ("clients", "Clients", "clients"),
     ("transactions", "Transactions", "transactions"),
     ("reassignments", "Reassignments", "reassignments"),
     ("acls", "ACLs", "acls"),

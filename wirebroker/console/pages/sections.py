@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.console.delivery.delivery_state import has_delivery
-from wirebroker.console.model.http_settings import TEST_URL
+from wirebroker.console.model.http_settings import TEST_URL, has_metrics_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,7 +17,12 @@ def _has_test_mode(collector: Collector) -> bool:
     return bool(collector.settings.properties.get(TEST_URL))
 
 
+def _has_metrics(collector: Collector) -> bool:
+    return has_metrics_urls(collector.settings.properties)
+
+
 _CONDITIONS: Final[Mapping[str, Callable[[Collector], bool]]] = {
+    "clients": _has_metrics,
     "delivery": lambda collector: has_delivery(collector.snapshot),
     "testing": _has_test_mode,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from math import inf
 from typing import Final
 
 UNKNOWN: Final = "–"  # noqa: RUF001 - an en dash, as in tables
@@ -14,6 +15,7 @@ _SECOND_MS: Final = 1000
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
+_MOST_PERCENT: Final = 9999.0
 # datetime ends with the year 9999.
 _LAST_MS: Final = 253_402_300_799_999
 # A word with a dot, an underscore or a digit inside, or before a colon.
@@ -143,6 +145,13 @@ def sentence(text: str) -> str:
     end = "" if stripped[-1] in ".!?" else "."
     start = stripped[0] if _NAME_FIRST.match(stripped) else stripped[0].upper()
     return f"{start}{stripped[1:]}{end}"
+
+
+def share_of(part: float, limit: float) -> str | None:
+    """Return a share of a limit such as 57 %, which may exceed 100 %; None without a limit."""
+    if not 0 < limit < inf:
+        return None
+    return f"{min(_MOST_PERCENT, 100 * part / limit):,.0f} %"
 
 
 def percent(part: float | None, whole: float | None) -> float | None:

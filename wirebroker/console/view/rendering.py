@@ -66,6 +66,7 @@ class Templates:
             few_of=few_of,
             meter=plots.meter,
             percent=formats.percent,
+            share_of=formats.share_of,
             sparkline=plots.sparkline,
             unknown=formats.UNKNOWN,
             version=version_text(),

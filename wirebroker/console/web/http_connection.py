@@ -6,6 +6,9 @@ reads: connections that send nothing, or a byte now and then, would keep others 
 
 from __future__ import annotations
 
+import fcntl
+import sys
+import termios
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,21 +19,25 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 HEAD_TIMEOUT_S: Final = 20.0
+_UNREAD_CHECKS: Final = 3
 
 
 class HttpConnection(H11Protocol):
     """A connection that is checked periodically.
 
     It is closed if it has been without a new request for the whole time between two checks. It is
-    aborted if its client has read too little of a response for that time, or if it is still open
-    that long after it was closed. Connections above the limit are aborted at once. Over TLS they
-    count from the end of the handshake, which asyncio ends after a minute.
+    aborted if its client reads nothing of a response for three checks, or if it is still open at
+    the next check after it was closed. Connections above the limit are aborted at once. Over TLS
+    they count from the end of the handshake, which asyncio ends after a minute.
     """
 
     _check: asyncio.TimerHandle | None = None
     _checked_cycle: Any = None
-    _paused_at: float | None = None
+    _is_paused = False
     _was_closing = False
+    # At the last check, if it found a response that the client has not read.
+    _unread_bytes: int | None = None
+    _unread_checks = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio.Protocol."""
@@ -49,12 +56,13 @@ class HttpConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._paused_at = self.loop.time()
+        self._is_paused = True
         super().pause_writing()
 
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._paused_at = None
+        self._is_paused = False
+        self._unread_bytes = None
         super().resume_writing()
 
     def _check_later(self) -> None:
@@ -62,10 +70,16 @@ class HttpConnection(H11Protocol):
 
     def _end_if_stalled(self) -> None:
         self._check_later()
-        if self._was_closing or self._is_unread():
+        is_closing = self.transport.is_closing()
+        if self._is_paused or (is_closing and self.transport.get_write_buffer_size()):
+            is_stalled = self._is_unread()
+        else:
+            self._unread_bytes = None
+            is_stalled = self._was_closing
+        if is_stalled:
             self.transport.abort()
             return
-        self._was_closing = self.transport.is_closing()
+        self._was_closing = is_closing
         # None before the first request, although uvicorn's annotation does not say so.
         cycle = cast("RequestResponseCycle | None", self.cycle)
         is_between_requests = cycle is None or cycle.response_complete
@@ -75,4 +89,22 @@ class HttpConnection(H11Protocol):
         self._checked_cycle = cycle
 
     def _is_unread(self) -> bool:
-        return self._paused_at is not None and self.loop.time() - self._paused_at >= HEAD_TIMEOUT_S
+        """Return whether the client has read nothing for some checks.
+
+        No more is written meanwhile, so what is unread shrinks if the client reads. Its system
+        announces that late, in parts of up to half of its buffer.
+        """
+        unread = self.transport.get_write_buffer_size() + self._queued_by_system()
+        is_read = self._unread_bytes is None or unread < self._unread_bytes
+        self._unread_checks = 0 if is_read else self._unread_checks + 1
+        self._unread_bytes = unread
+        return self._unread_checks >= _UNREAD_CHECKS
+
+    def _queued_by_system(self) -> int:
+        """Return how many sent bytes the client's system has not acknowledged (Linux)."""
+        sock = self.transport.get_extra_info("socket")
+        try:
+            queued = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+        except OSError:  # closed meanwhile, or another system
+            return 0
+        return int.from_bytes(queued, sys.byteorder)

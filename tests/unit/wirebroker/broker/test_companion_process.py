@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wirebroker.broker.companions import ServedAddresses
+from wirebroker.broker.companions import LocalBroker
 from wirebroker.broker.console_process import ConsoleOptions, console_process
 from wirebroker.cli.services.delivery_child import delivery_child
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.broker.companion_process import CompanionProcess
 
 ADDRESS = "127.0.0.1:9092"
-ADDRESSES = ServedAddresses(ADDRESS, "127.0.0.1:8080")
+BROKER = LocalBroker(ADDRESS)
 
 
 class StartedModule:
@@ -28,20 +28,23 @@ class StartedModule:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, script: str = "cat") -> None:
         self.script = script
         self.words: tuple[str, ...] = ()
-        self.variables: Mapping[str, str] = {}
+        self.environment: Mapping[str, str] = {}
         monkeypatch.setattr("wirebroker.broker.companion_process.start_module", self.start)
 
-    async def start(self, *words: str, variables: Mapping[str, str]) -> asyncio.subprocess.Process:
-        self.words, self.variables = words, variables
+    async def start(
+        self, *words: str, environment: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
+        self.words = words
+        self.environment = environment
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", self.script, stdin=pipe, stdout=pipe
         )
 
 
-def run_once(child: CompanionProcess) -> None:
+def run_once(child: CompanionProcess, broker: LocalBroker = BROKER) -> None:
     async def serve() -> None:
-        await child.start(ADDRESSES)
+        await child.start(broker)
         await child.stop()
 
     asyncio.run(serve())
@@ -60,11 +63,6 @@ def run_once(child: CompanionProcess) -> None:
             " --stop-with-stdin",
         ),
         (
-            console_process(ConsoleOptions(0, None, is_test_mode=True)),
-            f"console --broker-address {ADDRESS} --broker-test-url http://127.0.0.1:8080 --port 0"
-            " --stop-with-stdin",
-        ),
-        (
             delivery_child(None, {"wirebroker.delivery.group": "g", "log.dirs": "/data"}),
             f"delivery run --until-input-ends --bootstrap {ADDRESS}"
             " --set wirebroker.delivery.group=g",
@@ -80,15 +78,30 @@ def test_a_service_is_started_for_the_brokers_address_and_ends_with_its_input(
     assert caplog.text == ""
 
 
-def test_a_token_of_the_test_mode_is_no_argument(monkeypatch):
+def test_a_console_knows_the_test_mode_of_its_broker(monkeypatch):
     module = StartedModule(monkeypatch)
-    run_once(console_process(ConsoleOptions(0, None, is_test_mode=True, test_token="hush")))
-    assert "hush" not in module.words
-    assert module.variables == {"WIREBROKER_CONSOLE_TEST_TOKEN": "hush"}
+    broker = LocalBroker(ADDRESS, {1: "http://127.0.0.1:8080"}, "hush")
+    run_once(console_process(ConsoleOptions(0, None, is_test_mode=True)), broker)
+    assert "--broker-test-mode" in module.words
+    assert "hush" not in module.words, "other users see the arguments of a process"
+
+
+def test_a_console_knows_the_metrics_of_its_broker_and_their_token(monkeypatch):
+    module = StartedModule(monkeypatch)
+    urls = {1: "http://127.0.0.1:9404", 2: "http://127.0.0.1:9405"}
+    run_once(console_process(ConsoleOptions(0, None)), LocalBroker(ADDRESS, urls, "secret"))
+    assert module.words == (
+        "wirebroker",
+        *f"console --broker-address {ADDRESS}".split(),
+        *("--broker-http", "1=http://127.0.0.1:9404"),
+        *("--broker-http", "2=http://127.0.0.1:9405"),
+        *["--port", "0", "--stop-with-stdin"],
+    )
+    assert module.environment == {"WIREBROKER_CONSOLE_HTTP_TOKEN": "secret"}
 
 
 def test_the_broker_continues_if_a_service_cannot_be_started(monkeypatch, caplog):
-    async def refuse(*_words: str, **_others: object) -> None:
+    async def refuse(*_words: str, environment: Mapping[str, str]) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("wirebroker.broker.companion_process.start_module", refuse)
@@ -104,7 +117,7 @@ def test_a_service_that_ends_by_itself_is_reported(monkeypatch, caplog, capfd):
 
     async def serve() -> None:
         child = delivery_child(None, {})
-        await child.start(ADDRESSES)
+        await child.start(BROKER)
         assert child._watch is not None
         await child._watch
         await child.stop()

@@ -131,7 +131,9 @@ async def execute_plan(
     if bytes_per_s is not None or directory_bytes_per_s is not None:
         out.line(_VERIFY_LATER)
     if bytes_per_s is not None:
-        await throttle_new_moves(client, current, plan.replicas, bytes_per_s)
+        silent = await throttle_new_moves(client, current, plan.replicas, bytes_per_s)
+        for broker_id in silent:
+            out.line(f"Warning: broker {broker_id} does not respond and is not throttled")
         out.line(f"The inter-broker throttle limit was set to {bytes_per_s} B/s")
     if directory_bytes_per_s is not None:
         for broker in sorted({replica.broker_id for replica in plan.placed}):

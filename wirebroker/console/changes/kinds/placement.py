@@ -113,8 +113,8 @@ async def _moves(
 
     async def apply() -> str:
         current = await replicas_of_partitions(client, moves)
-        await start_moves(client, await origins_of(client, current), moves, bytes_per_s)
-        return f"{counted(len(moves), 'move')} started"
+        silent = await start_moves(client, await origins_of(client, current), moves, bytes_per_s)
+        return f"{counted(len(moves), 'move')} started{_not_throttled(silent)}"
 
     copied = size(_copied_bytes(plan, collector.snapshot))
     return PreparedChange(
@@ -206,6 +206,12 @@ def _kept(silent: Sequence[int]) -> str:
     return f"; brokers {_listed(silent)} do not respond and may still be throttled"
 
 
+def _not_throttled(silent: Sequence[int]) -> str:
+    if not silent:
+        return ""
+    return f"; brokers {_listed(silent)} do not respond and are not throttled"
+
+
 def _rate(throttles: Throttles, broker: int) -> str:
     if broker in throttles.silent:
         return "does not respond"
@@ -237,8 +243,8 @@ async def _throttle(collector: Collector, values: Mapping[str, str]) -> Prepared
     brokers = sorted({broker for row in rows for broker in (*row.origin, *row.goal)})
 
     async def apply() -> str:
-        await throttle_moves(client, await list_reassignments(client), bytes_per_s)
-        return f"moves are throttled to {size_rate(bytes_per_s)}"
+        silent = await throttle_moves(client, await list_reassignments(client), bytes_per_s)
+        return f"moves are throttled to {size_rate(bytes_per_s)}{_not_throttled(silent)}"
 
     new = size_rate(bytes_per_s)
     return PreparedChange(

@@ -8,7 +8,10 @@ import pytest
 
 from wirebroker.cli.main import run
 from wirebroker.cli.services import console
+from wirebroker.console.model.http_settings import http_settings
 from wirebroker.console.model.settings import ClusterSettings
+
+ADDRESS = "127.0.0.1:7777"
 
 
 @pytest.mark.parametrize(
@@ -19,8 +22,6 @@ from wirebroker.console.model.settings import ClusterSettings
         (["--cluster", "a=b:1", "--cluster", "a=c:1"], "two clusters have the name a"),
         (["--config", "/none/clusters"], "/none/clusters"),
         (["--port", "99999"], "99999"),
-        (["--test-url", "http://127.0.0.1:1"], "write NAME=URL, with a cluster's name"),
-        (["--test-url", "local=127.0.0.1:1"], "write http://HOST:PORT"),
     ],
 )
 def test_mistakes_are_one_line(arguments, message, capsys):
@@ -50,11 +51,11 @@ def test_a_missing_package_is_named_with_the_extra(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("file", "profiles", "clusters"),
     [
-        (None, (), {"local": "127.0.0.1:7777"}),
-        ("read-only=true\n", (), {"local": "127.0.0.1:7777"}),
+        (None, (), {"local": ADDRESS}),
+        ("read-only=true\n", (), {"local": ADDRESS}),
         ("[production]\nbootstrap.servers=b:1\n", (), {"production": "b:1"}),
-        ("read-only=true\n", ("mine",), {"mine": "127.0.0.1:7777"}),
-        (None, ("mine",), {"mine": "127.0.0.1:7777"}),
+        ("read-only=true\n", ("mine",), {"mine": ADDRESS}),
+        (None, ("mine",), {"mine": ADDRESS}),
     ],
 )
 def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, profiles, clusters):
@@ -66,25 +67,36 @@ def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, 
     path = None if file is None else tmp_path / "clusters"
     if path is not None:
         path.write_text(file)
-    own = console._OwnBroker("127.0.0.1:7777", None)
+    monkeypatch.setenv("WIREBROKER_CONSOLE_HTTP_TOKEN", "secret")
+    own = console._OwnBroker.of(ADDRESS, ["1=http://127.0.0.1:9404"], is_test_mode=False)
     chosen, _ = console._settings((), profiles, own, path, {})
     assert {cluster.name: cluster.bootstrap for cluster in chosen} == clusters
+    for cluster in console._with_http(chosen, own, ()):
+        found = http_settings(cluster.properties)
+        is_own = cluster.bootstrap == ADDRESS
+        assert found.metrics_urls == ({1: "http://127.0.0.1:9404/metrics"} if is_own else {})
+        assert found.token == ("secret" if is_own else None)
+        assert found.test_url is None
 
 
 def test_the_console_of_a_broker_in_test_mode_knows_its_address(monkeypatch):
-    """Other clusters do not get it, nor do clusters that have another one."""
-    monkeypatch.setenv("WIREBROKER_CONSOLE_TEST_TOKEN", "hush")
-    own = console._OwnBroker("127.0.0.1:7777", "http://127.0.0.1:8080")
+    """Other clusters do not get it, nor do clusters with HTTP settings of their own."""
+    monkeypatch.setenv("WIREBROKER_CONSOLE_HTTP_TOKEN", "hush")
+    own = console._OwnBroker.of(ADDRESS, ["1=http://127.0.0.1:8080"], is_test_mode=True)
     other_url = {"wirebroker.test.url": "http://127.0.0.1:1"}
     clusters = [
-        ClusterSettings("mine", "127.0.0.1:7778,127.0.0.1:7777", {}),
+        ClusterSettings("mine", f"127.0.0.1:7778,{ADDRESS}", {}),
         ClusterSettings("other", "127.0.0.1:7778", {}),
-        ClusterSettings("named", "127.0.0.1:7777", other_url),
-        ClusterSettings("flag", "127.0.0.1:7779", {}),
+        ClusterSettings("named", ADDRESS, other_url),
+        ClusterSettings("flag", "127.0.0.1:7779", other_url),
     ]
-    found = console._with_test_urls(clusters, own, ("flag=http://127.0.0.1:2",))
+    found = console._with_http(clusters, own, ("flag=http://127.0.0.1:2",))
     assert [cluster.properties for cluster in found] == [
-        {"wirebroker.test.url": "http://127.0.0.1:8080", "wirebroker.http.token": "hush"},
+        {
+            "wirebroker.metrics.urls": "1=http://127.0.0.1:8080/metrics",
+            "wirebroker.test.url": "http://127.0.0.1:8080",
+            "wirebroker.http.token": "hush",
+        },
         {},
         other_url,
         {"wirebroker.test.url": "http://127.0.0.1:2"},

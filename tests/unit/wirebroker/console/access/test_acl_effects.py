@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -21,6 +21,17 @@ ALICE = AccessRule("topic", "orders", "literal", "User:alice", "*", "read", "all
 EVERYONE = ALICE._replace(principal="User:*")
 DENY_ALL = EVERYONE._replace(permission="deny", operation="all")
 HOST = "10.0.0.5"
+
+
+class CountedName(str):
+    """A name that counts how often its start is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def startswith(self, *prefix: Any) -> bool:
+        CountedName.compared += 1
+        return super().startswith(*prefix)
 
 
 class FakeSnapshot:
@@ -139,6 +150,27 @@ def test_what_was_not_compared_is_said():
     assert len(answer.losses) == MOST_OTHERS
     assert "more may change" in answer.warnings[-1]
     assert not answer.is_complete
+
+
+@pytest.mark.parametrize("direction", ["added", "removed"])
+@pytest.mark.parametrize("users", [1, 10_000])
+def test_10000_prefixed_acls_are_not_compared_with_each_topic(users, direction):
+    existing = [
+        ALICE._replace(
+            pattern_type="prefixed",
+            resource_name=f"team-{number % 100}-{number:05d}",
+            principal=f"User:u{number % users}",
+        )
+        for number in range(10_000)
+    ]
+    CountedName.compared = 0
+    topics = [CountedName(f"team-{n % 100}-{n:05d}-events") for n in range(10_000)]
+    denial = DENY_ALL._replace(pattern_type="prefixed", resource_name="team-")
+    added, removed = ([denial], []) if direction == "added" else ([], existing)
+    answer = effects(existing, topics=topics, added=added, removed=removed)
+    assert CountedName.compared < 1_000_000  # not 100 million
+    assert len(answer.losses) == (1 if users == 1 else MOST_OTHERS)
+    assert "more may change" in answer.warnings[-1]
 
 
 def test_unknown_outcomes_are_not_complete():

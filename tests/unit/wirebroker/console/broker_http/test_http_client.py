@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wirebroker.client import http_client
 from wirebroker.client.errors import ClientError
-from wirebroker.console.broker_http import http_client
+from wirebroker.client.http_client import HttpBounds, http_request
 from wirebroker.console.broker_http.control_calls import controlled_clock, run_control
-from wirebroker.console.broker_http.http_client import http_request
-from wirebroker.console.model.http_settings import HttpSettings
 from wirebroker.console.model.settings import ClusterSettings
 
 if TYPE_CHECKING:
@@ -50,22 +49,22 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, l
 
 async def test_the_token_is_sent_and_redirects_are_not_followed():
     with answering(302, b"moved", Location="http://127.0.0.1:1/") as (url, tokens):
-        reply = await http_request(HttpSettings(url, "secret"), "GET", url)
+        reply = await http_request("secret", "GET", url)
         assert (reply.status, reply.body, tokens) == (302, b"moved", ["Bearer secret"])
 
 
 async def test_a_large_response_is_refused(monkeypatch):
-    monkeypatch.setattr(http_client, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(http_client, "_CONTROL_BOUNDS", HttpBounds(8.0, 1000))
     with (
         answering(200, b"x" * 100_000) as (url, _),
         pytest.raises(ClientError, match="is larger than"),
     ):
-        await http_request(HttpSettings(url), "GET", url)
+        await http_request(None, "GET", url)
 
 
 async def test_an_address_without_a_server_is_named():
     with pytest.raises(ClientError, match=r"http://127.0.0.1:1 does not respond"):
-        await http_request(HttpSettings(), "GET", "http://127.0.0.1:1")
+        await http_request(None, "GET", "http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,10 @@ from wirebroker.console.model.settings import ClusterSettings
             {"wirebroker.test.url": "https://h", "wirebroker.http.token": "t"},
             HttpSettings("https://h", "t"),
         ),
+        (
+            {"wirebroker.metrics.urls": " 1=http://a:9404 , 2 = https://b/m?x=y,"},
+            HttpSettings(metrics_urls={1: "http://a:9404/metrics", 2: "https://b/m?x=y"}),
+        ),
     ],
 )
 def test_the_address_is_read(properties, settings):
@@ -31,6 +35,23 @@ def test_the_address_is_read(properties, settings):
 def test_other_addresses_are_refused(url):
     with pytest.raises(ValueError, match=r"not an address|[Pp]ort"):
         http_settings({"wirebroker.test.url": url})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http://h:80/metrics", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("a=http://h", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("1=file:///etc/passwd", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("1=http://u:p@h/metrics", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("1=http://a,1=http://b", "two addresses of broker 1"),
+        ("1=http://h:99999", "[Pp]ort"),
+    ],
+    ids=["no-id", "word", "file", "password", "twice", "port"],
+)
+def test_other_metrics_pages_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        http_settings({"wirebroker.metrics.urls": text})
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,18 @@ def test_shares_are_bounded():
 )
 def test_clauses_become_sentences(text, shown):
     assert formats.sentence(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("part", "limit", "text"),
+    [
+        (1.0, 2.0, "50 %"),
+        (3.0, 2.0, "150 %"),
+        (1.0, 5e-324, "9,999 %"),
+        (1.0, 0.0, None),
+        (1.0, float("nan"), None),
+        (1.0, float("inf"), None),
+    ],
+)
+def test_shares_of_a_limit_may_exceed_it(part, limit, text):
+    assert formats.share_of(part, limit) == text

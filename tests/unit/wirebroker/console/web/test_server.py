@@ -96,6 +96,51 @@ async def test_a_client_that_does_not_read_loses_its_connection(monkeypatch):
         writer.close()
 
 
+class WholeResponse(LargeResponse):
+    """An application that sends its large response in one piece."""
+
+    SIZE = 16 << 20
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await super().__call__(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(self.SIZE)})
+        self.has_ended.set()
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["kept-open", "closed"])
+async def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch, is_closed):
+    """It needs many checks for the response, which is buffered as a whole."""
+    checks = asyncio.Queue[None]()
+
+    class CountedChecks(http_connection.HttpConnection):
+        def _end_if_stalled(self) -> None:
+            super()._end_if_stalled()
+            checks.put_nowait(None)
+
+    monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(server, "HttpConnection", CountedChecks)
+    request = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    async with served(WholeResponse()) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+        writer.write(request if is_closed else REQUEST)
+        async with asyncio.timeout(60):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            received = parts = 0
+            while received < WholeResponse.SIZE:
+                data = await reader.read(1 << 20)
+                assert data, f"the connection ended after {received} bytes"
+                received += len(data)
+                parts += 1
+                if received < WholeResponse.SIZE // 4:  # later, the system may have all of it
+                    await checks.get()
+        writer.close()
+    assert parts > 10
+
+
 async def test_a_client_that_does_not_read_the_end_loses_its_connection(monkeypatch):
     """The response is whole for the application, but much of it is not sent yet."""
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.1)

@@ -191,6 +191,28 @@ async def test_a_throttle_of_running_moves_names_their_brokers(cluster):
             await prepared(c, "throttle-moves", throttle=1_048_576)
 
 
+async def test_a_throttled_move_does_not_wait_for_brokers_of_other_moves(cluster):
+    async with watched(cluster, "moving") as c, watched(cluster, "further") as further:
+        cluster.nodes[2].pause()
+        try:
+            await made(c, "move-partition", topic="moving", partition=0, replicas="2,1")
+            values = {"topic": "further", "partition": 0, "replicas": "1,0", "throttle": 2_000_000}
+            plan = await prepared(further, "move-partition", **values)
+            assert await plan.apply() == (
+                "1 move started; brokers 2 do not respond and are not throttled"
+            )
+            assert await replicas(c, "further") == [[1, 0], [1, 0]]
+            plan = await prepared(c, "throttle-moves", throttle=3_000_000)
+            assert await plan.apply() == (
+                "moves are throttled to 2.86 MiB/s; brokers 2 do not respond and are not throttled"
+            )
+        finally:
+            cluster.nodes[2].resume()
+        await until_moved(c)
+        await made(c, "unthrottle-moves", topic="moving")
+        await until_throttled(c, {})
+
+
 async def test_preferred_leaders_are_elected(cluster):
     async with watched(cluster, "led", [(1, 0)]) as c:
         # After the move broker 1 leads still, and broker 0 is preferred.

@@ -1,0 +1,51 @@
+"""Reads the metrics pages of brokers, bounded in time and size.
+
+    http://broker1:9404/metrics?name[]=wirebroker_connections&name[]=…
+
+wirebroker and the JMX exporter return only the metrics whose names are given. If they return none,
+the whole page is read: other exporters may refuse or ignore the query.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode, urlsplit
+
+from wirebroker.base.client_metric_names import ALL
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.errors import ClientError
+from wirebroker.client.http_client import HttpBounds, blocking_request
+from wirebroker.console.client_metrics.text_page import client_samples
+
+if TYPE_CHECKING:
+    from wirebroker.console.client_metrics.text_page import ClientSamples
+
+_QUERY: Final = urlencode([("name[]", name) for name in sorted(ALL)])
+_BOUNDS: Final = HttpBounds(timeout_s=5.0, most_bytes=32 << 20)
+_OK: Final = 200
+_REFUSED: Final = frozenset({401, 403})
+
+
+async def read_client_samples(url: str, token: str | None) -> ClientSamples:
+    """Return the samples of a broker's metrics page.
+
+    Raises:
+        ClientError: The address does not respond, refuses, or its page is too large.
+    """
+    return await in_thread(Work.SCRAPES, _read, url, token)
+
+
+def _read(url: str, token: str | None) -> ClientSamples:
+    separator = "&" if urlsplit(url).query else "?"
+    found = _page(f"{url}{separator}{_QUERY}", url, token)
+    return found if found.samples else _page(url, url, token)
+
+
+def _page(full_url: str, url: str, token: str | None) -> ClientSamples:
+    reply = blocking_request(token, "GET", full_url, None, _BOUNDS)
+    if reply.status in _REFUSED:
+        raise ClientError(f"{url} refuses the token: set wirebroker.http.token")
+    if reply.status != _OK:
+        raise ClientError(f"{url} is not a metrics page: it responds with status {reply.status}")
+    return client_samples(io.BytesIO(reply.body))
