@@ -118,7 +118,6 @@ public final class AssignorTimes {
 
     private SubscribedTopicDescriber describer() {
         Set<Uuid> known = new HashSet<>(topics);
-        Set<Integer> indexes = new HashSet<>(IntStream.range(0, partitions).boxed().toList());
         return new SubscribedTopicDescriber() {
             @Override
             public int numPartitions(Uuid topic) {
@@ -128,11 +127,6 @@ public final class AssignorTimes {
             @Override
             public Set<String> racksForPartition(Uuid topic, int partition) {
                 return Set.of();
-            }
-
-            @Override
-            public Set<Integer> assignablePartitions(Uuid topic) {
-                return indexes;
             }
         };
     }

@@ -55,6 +55,11 @@ def test_tasks_have_one_owner_while_coordinators_move(
 # -- planted faults --------------------------------------------------------------------------
 
 
+def _no_steps(*args: Any) -> Any:
+    del args
+    return iter(())
+
+
 def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
@@ -78,9 +83,11 @@ def _any_topology(update: StreamsUpdate) -> Any:
     return _TOPOLOGY(update) if is_first else topology_of(requested)
 
 
-def _without_member_tombstones(shard: Any, key: Any, value: bytes | None) -> None:
+def _without_member_tombstones(
+    shard: Any, key: Any, value: bytes | None, known: Any = None
+) -> None:
     if value is not None or key.kind is not GroupRecordKind.STREAMS_GROUP_MEMBER_METADATA:
-        _REPLAY(shard, key, value)
+        _REPLAY(shard, key, value, known)
 
 
 # Where each fault is planted, and a part of the message with which it is found.
@@ -103,8 +110,8 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
     ),
     "sessions that do not start after a load": (
         streams_fencing,
-        "on_loaded",
-        _nothing,
+        "start_timers",
+        _no_steps,
         "no rest",
     ),
     "another topology": (StreamsUpdate, "_topology", _any_topology, "another topology"),

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
 
 
+def _no_steps(*args: Any) -> Any:
+    del args
+    return iter(())
+
+
 def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
@@ -41,9 +46,9 @@ def _false(*args: Any) -> bool:
 def _without_tombstones(kind: GroupRecordKind) -> Callable[..., None]:
     replay = consumer_replay.replay
 
-    def dropping(shard: Any, key: Any, value: bytes | None) -> None:
+    def dropping(shard: Any, key: Any, value: bytes | None, known: Any = None) -> None:
         if value is not None or key.kind is not kind:
-            replay(shard, key, value)
+            replay(shard, key, value, known)
 
     return dropping
 
@@ -104,7 +109,7 @@ FAULTS: dict[str, Any] = {
         "current_record",
         _without_revoking,
     ),
-    "sessions that do not start after a load": (consumer_fencing, "on_loaded", _nothing),
+    "sessions that do not start after a load": (consumer_fencing, "start_timers", _no_steps),
     "sessions that end once": (consumer_fencing, "watch", _nothing),
     "revocations without a timeout": (member_update, "expect_revocation", _nothing),
     "changes of topics forgotten after a failure": (

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def _no_steps(*args: Any) -> Any:
+    del args
+    return iter(())
+
+
 def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
@@ -39,9 +44,9 @@ def _kept_answer(group: Any) -> bool:
 def _without_tombstones(kind: GroupRecordKind) -> Callable[..., None]:
     replay = share_replay.replay
 
-    def dropping(shard: Any, key: Any, value: bytes | None) -> None:
+    def dropping(shard: Any, key: Any, value: bytes | None, known: Any = None) -> None:
         if value is not None or key.kind is not kind:
-            replay(shard, key, value)
+            replay(shard, key, value, known)
 
     return dropping
 
@@ -92,7 +97,7 @@ FAULTS: dict[str, Any] = {
         "_subscribed",
         lambda _update, partitions: partitions,
     ),
-    "sessions that do not start after a load": (share_fencing, "on_loaded", _nothing),
+    "sessions that do not start after a load": (share_fencing, "start_timers", _no_steps),
     "sessions that never start": (share_heartbeat, "watch", _nothing),
     "sessions of members that were not recorded": (share_update, "cancel_session", _nothing),
     "partitions without members": (simple, "_add_holders", _nothing),

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
 
 
+def _no_steps(*args: Any) -> Any:
+    del args
+    return iter(())
+
+
 def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
@@ -45,9 +50,9 @@ def _false(*args: Any) -> bool:
 def _without_tombstones(kind: GroupRecordKind) -> Callable[..., None]:
     replay = streams_replay.replay
 
-    def dropping(shard: Any, key: Any, value: bytes | None) -> None:
+    def dropping(shard: Any, key: Any, value: bytes | None, known: Any = None) -> None:
         if value is not None or key.kind is not kind:
-            replay(shard, key, value)
+            replay(shard, key, value, known)
 
     return dropping
 
@@ -91,7 +96,7 @@ FAULTS: dict[str, Any] = {
     "lost processes": (TaskProcesses, "_add", _nothing),
     "processes that are kept": (TaskProcesses, "_remove", _nothing),
     "records without revoked tasks": (streams_update, "current_record", _without_revoking),
-    "sessions that do not start after a load": (streams_fencing, "on_loaded", _nothing),
+    "sessions that do not start after a load": (streams_fencing, "start_timers", _no_steps),
     "sessions that end once": (streams_fencing, "watch", _nothing),
     "revocations without a timeout": (member_timers, "expect_revocation", _nothing),
     "changes of topics forgotten after a failure": (
