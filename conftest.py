@@ -30,9 +30,10 @@ from compiling.messages.build import COMMAND, are_current
 from tests.support.harness.async_tests import pytest_pyfunc_call
 from tests.support.harness.own_data import refuse_own_data
 from tests.support.harness.run_times import RunTimes
+from tests.support.harness.sources import parsed_sources
 
-# Hooks that are imported from other modules.
-__all__ = ["pytest_pyfunc_call"]
+# Hooks and fixtures that are imported from other modules.
+__all__ = ["parsed_sources", "pytest_pyfunc_call"]
 
 # The seed without --seed: constant, so that a rare fault, which a new seed would find some day,
 # does not fail an unrelated change.

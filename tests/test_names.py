@@ -19,13 +19,16 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.support.harness.project_files import ROOT
-from tests.test_house import PRODUCT, imports_of, name_of, parsed, python_files
+from tests.support.harness.sources import imports_of, name_of, parsed, python_files
+from tests.test_house import PRODUCT
 from wirebroker import dedup, testing
 from wirebroker.delivery import client as delivery_client
 from wirebroker.testing import testcontainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.usefixtures("parsed_sources")
 
 # Called from outside the product, for the stated reason.
 USED_ELSEWHERE: Final[dict[str, str]] = {
@@ -85,8 +88,9 @@ def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    texts = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):

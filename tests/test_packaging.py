@@ -17,7 +17,8 @@ from compiling.modules import compiled_paths
 from compiling.tree import make_tree
 from tests.support.brokers.installed_broker import assert_it_answers, serving
 from tests.support.harness.project_files import ROOT, copy_of_the_project
-from tests.test_house import GENERATED, PRODUCT, name_of, python_files
+from tests.support.harness.sources import GENERATED, name_of, python_files
+from tests.test_house import PRODUCT
 from wirebroker import __version__
 
 if TYPE_CHECKING:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.test_house import GENERATED, PRODUCT, imports_of, module_of, name_of, python_files
+from tests.support.harness.sources import GENERATED, imports_of, name_of, python_files
+from tests.test_house import PRODUCT, module_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+pytestmark = pytest.mark.usefixtures("parsed_sources")
 
 MOST_FILES = 25
 

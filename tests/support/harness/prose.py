@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import io
 import re
 import sys
@@ -105,6 +106,14 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.lineno, _CODE.sub("``", node.value)
+    yield from _comments_of(source)
+
+
+def _comments_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield a module's comments, none if there can be no hit: tokenizing all modules takes long."""
+    after_signs = (line.partition("#")[2] for line in source.splitlines())
+    if not any(_PATTERN.search(text) for text in after_signs if text):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], _CODE.sub("``", token.string)
@@ -134,7 +143,9 @@ def main() -> int:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("file", nargs="*", type=Path, help="files to check (all of the project)")
-    hits = check(parser.parse_args().file or project_files())
+    paths = parser.parse_args().file or project_files()
+    gc.disable()  # collections take two thirds of the time: they visit all syntax trees
+    hits = check(paths)
     for hit in hits:
         sys.stdout.write(f"{hit}\n")
     return 1 if hits else 0
