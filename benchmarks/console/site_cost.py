@@ -161,8 +161,8 @@ def _measure(label: str, broker_id: int, site: ConsoleSite, seconds: float, coun
     changes = 0
     while (elapsed_s := time.perf_counter() - before[2]) < seconds:
         if elapsed_s >= changes * _CHANGE_EVERY_S:
-            _change(site, changes)
             changes += 1
+            _change(site, 100 * count + changes)
         time.sleep(0.2)
     broker = 100 * (cpu_seconds(broker_id) - before[0]) / elapsed_s
     own = 100 * (cpu_seconds(site.process_id) - before[1]) / elapsed_s
@@ -225,7 +225,7 @@ def main() -> None:
         print(f"{'no console':14} broker {_idle(broker_id, arguments.seconds):5.2f} %", flush=True)
         url = f"http://127.0.0.1:{http_port}/metrics"
         with running_site(address, url) as site:
-            _measure("first minute", broker_id, site, arguments.seconds, 1)
+            _measure("first minute", broker_id, site, arguments.seconds, 2)
             for count in (1, 10):
                 label = f"{count} viewer{'s' if count > 1 else ''}"
                 _measure(label, broker_id, site, arguments.seconds, count)

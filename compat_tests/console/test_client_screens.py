@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 
 from compat_tests.console.console_site import SCREENSHOTS, Screen, running_console
 from compat_tests.support.kafka_with_exporter import KafkaWithExporter
-from tests.support.brokers import java_start
 from tests.support.brokers.brokers import Wirebroker
 from tests.support.tools.ports import HOST, free_port
 from wirebroker.base.clock import SystemClock
@@ -33,7 +32,7 @@ _TIMEOUT_MS = 60_000
 def metered_broker(kind: str, folder: Path) -> Iterator[tuple[str, str]]:
     """Run a broker; yield its address and its metrics page."""
     if kind == "apache":
-        with KafkaWithExporter(folder, java_options=java_start.options()) as kafka:
+        with KafkaWithExporter(folder) as kafka:
             yield kafka.bootstrap, kafka.metrics_url
         return
     address = f"{HOST}:{free_port()}"

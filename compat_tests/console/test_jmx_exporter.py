@@ -14,7 +14,6 @@ from compat_tests.support.kafka_with_exporter import (
     STRIMZI_RULES,
     KafkaWithExporter,
 )
-from tests.support.brokers import java_start
 from tests.support.tools.waiting import eventually
 from wirebroker.base.client_metric_names import ALL
 from wirebroker.base.clock import SystemClock
@@ -54,7 +53,7 @@ def clients_at(url: str) -> BrokerClients:
     ids=["user", "default-client-id", "both"],
 )
 def test_connections_and_the_use_of_a_quota_are_read(tmp_path: Path, rules: str, entity):
-    broker = KafkaWithExporter(tmp_path, java_options=java_start.options(), rules=rules)
+    broker = KafkaWithExporter(tmp_path, rules=rules)
     with broker:
         asyncio.run(set_quota(broker.bootstrap, **entity))
         settings = {"bootstrap.servers": broker.bootstrap, "client.id": CLIENT_ID}

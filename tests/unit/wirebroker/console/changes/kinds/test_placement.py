@@ -47,6 +47,16 @@ async def replicas(c: Collector, topic: str) -> list[list[int]]:
     return list((await replicas_of(c.client, [topic])).values())
 
 
+async def until_placed(c: Collector, topic: str, expected: list[list[int]]) -> None:
+    """Wait until a broker knows these replicas: others may learn of them later."""
+    found = None
+    async for _ in c.client.within(30.0).tries():
+        found = await replicas(c, topic)
+        if found == expected:
+            return
+    assert found == expected
+
+
 async def until_moved(c: Collector) -> None:
     async for _ in c.client.within(30.0).tries():
         if not await list_reassignments(c.client):
@@ -201,7 +211,7 @@ async def test_a_throttled_move_does_not_wait_for_brokers_of_other_moves(cluster
             assert await plan.apply() == (
                 "1 move started; brokers 2 do not respond and are not throttled"
             )
-            assert await replicas(c, "further") == [[1, 0], [1, 0]]
+            await until_placed(c, "further", [[1, 0], [1, 0]])
             plan = await prepared(c, "throttle-moves", throttle=3_000_000)
             assert await plan.apply() == (
                 "moves are throttled to 2.86 MiB/s; brokers 2 do not respond and are not throttled"
