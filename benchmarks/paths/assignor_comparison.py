@@ -25,11 +25,8 @@ from tests.java.java_program import JavaProgram
 from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
 from wirebroker.coordinator.groups.assignors.simple import assign_shared
-from wirebroker.coordinator.groups.streams.sticky_assignor import (
-    SubtopologyTasks,
-    TaskMember,
-    sticky,
-)
+from wirebroker.coordinator.groups.streams.sticky_assignor import sticky
+from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks, TaskMember
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
