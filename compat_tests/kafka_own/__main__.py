@@ -1,6 +1,6 @@
 """Run Apache Kafka's own integration tests against wirebroker's processes.
 
-python -m compat_tests.kafka_own [CLASS ...] [--broker apache] [--protocols classic] [--part 1/4]
+python -m compat_tests.kafka_own [CLASS ...] [--methods REGEX] [--broker apache] [--part 1/4]
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from compat_tests.kafka_own import suite
 from compat_tests.kafka_own.reports import outdated, reasons, unexpected
-from compat_tests.suites.outcomes import Outcome, failed, totals
+from compat_tests.suites.outcomes import failed, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from compat_tests.suites.outcomes import Outcome
+
+    RunClass = Callable[[str], list[Outcome]]
 
 _STREAMS: Final = "org.apache.kafka.streams."
 
@@ -28,6 +31,9 @@ _STREAMS: Final = "org.apache.kafka.streams."
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; default: all")
+    parser.add_argument(
+        "--methods", default=".*", metavar="PATTERN", help="run only methods with such a name"
+    )
     parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
     parser.add_argument("--protocols", choices=("classic", "all"), default="all")
     parser.add_argument(
@@ -75,13 +81,13 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) -> list[Outcome]:
+def _run(names: Sequence[str], run: RunClass, jobs: int) -> list[Outcome]:
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(jobs) as pool:
-        runs = pool.map(partial(suite.run_class, broker=broker, output=output), names)
+        runs = pool.map(run, names)
         for name, class_run in zip(names, runs, strict=True):
             _say(f"{name:75} {totals(class_run)}")
-            outcomes += class_run or [Outcome(name, "failed", "the run broke off")]
+            outcomes += class_run
     return outcomes
 
 
@@ -97,7 +103,8 @@ def main() -> int:
     output = options.output or Path(tempfile.mkdtemp(prefix="kafka-own-"))
     left_out = () if is_apache else reasons("known_failures.txt")
     names = chosen(suite.class_names(), options.classes, options.part, left_out)
-    outcomes = _run(names, broker, output, options.jobs)
+    run = partial(suite.run_class, broker=broker, output=output, methods=options.methods)
+    outcomes = _run(names, run, options.jobs)
     failures = failed(outcomes) if is_apache else unexpected(outcomes)
     passed = [] if is_apache else outdated(outcomes)
     for failure in failures:

@@ -19,6 +19,12 @@ _FOLDER: Final = Path(__file__).parent
 # a wait loop) or because it cannot be cast to Kafka's class.
 _ABORTED: Final = "TestAbortedException: "
 _CAST: Final = re.compile(r"Proxy\d+ cannot be cast to class kafka\.")
+# A finished test in the test feed, with the stack trace below it.
+_FEED: Final = re.compile(
+    r"^JUnit Jupiter > \w+ > (?P<method>\w+)\(.*?\) > .* :: (?P<state>SUCCESSFUL|FAILED|ABORTED)$"
+    r"(?P<text>(?:\n(?!JUnit ).*)*)",
+    re.MULTILINE,
+)
 _MOST_WORDS: Final = 220
 
 
@@ -47,13 +53,37 @@ def _outcome(test: str, case: ET.Element) -> Outcome:
     if problem is None:
         return Outcome(test, "passed")
     text = f"{problem.get('message') or ''} {problem.text or ''}"
+    return _outcome_of_problem(test, text, _words(problem))
+
+
+def _outcome_of_problem(test: str, text: str, words: str) -> Outcome:
     if _ABORTED in text:
         return Outcome(test, "skipped", _shortened(text.partition(_ABORTED)[2]))
     if _CAST.search(text):
         return Outcome(test, "skipped", "internals: a cast")
     if test in reasons("outside.txt"):
         return Outcome(test, "skipped", f"outside: {reasons('outside.txt')[test]}")
-    return Outcome(test, "failed", _words(problem))
+    return Outcome(test, "failed", words)
+
+
+def outcomes_in_feed(class_name: str, feed: str) -> list[Outcome]:
+    """Return the outcomes in the output of an aborted run, which has no report.
+
+    A failed outcome for the class is the last one.
+    """
+    simple = class_name.rpartition(".")[2]
+    outcomes: list[Outcome] = []
+    for entry in _FEED.finditer(feed):
+        test, text = f"{simple}.{entry['method']}", entry["text"]
+        match entry["state"]:
+            case "SUCCESSFUL":
+                outcomes.append(Outcome(test, "passed"))
+            case "FAILED":
+                outcomes.append(_outcome_of_problem(test, text, _shortened(text)))
+            case _:
+                outcomes.append(Outcome(test, "skipped", _shortened(text)))
+    why = f"the run was aborted after {len(outcomes)} tests, or no method matches"
+    return [*outcomes, Outcome(simple, "failed", why)]
 
 
 def _words(part: ET.Element) -> str:

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from compat_tests.kafka_own.reports import outcomes_in
+from compat_tests.kafka_own.reports import outcomes_in, outcomes_in_feed
 from tests.support.tools import java_programs, tools
 
 if TYPE_CHECKING:
@@ -100,20 +100,22 @@ def class_names() -> list[str]:
     return sorted(names)
 
 
-def run_class(name: str, broker: Broker, output: Path) -> list[Outcome]:
-    """Run the tests of a class and return their outcomes; none if the run was aborted.
+def run_class(name: str, broker: Broker, output: Path, methods: str = ".*") -> list[Outcome]:
+    """Run the tests of a class and return their outcomes.
 
     Args:
         name: The name of the class.
         broker: The broker to test.
         output: A folder for the reports and Java's output (`NAME.log`).
+        methods: A pattern for the names of the methods to run.
     """
     reports = output / name
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
-    with (output / f"{name}.log").open("wb") as log:
+    feed = output / f"{name}.log"
+    with feed.open("wb") as log:
         process = subprocess.Popen(
-            _command(name, broker, reports),
+            _command(name, broker, reports, methods),
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -129,10 +131,10 @@ def run_class(name: str, broker: Broker, output: Path) -> list[Outcome]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return outcomes_in(name, reports)
+    return outcomes_in(name, reports) or outcomes_in_feed(name, feed.read_text(errors="replace"))
 
 
-def _command(name: str, broker: Broker, reports: Path) -> Sequence[str]:
+def _command(name: str, broker: Broker, reports: Path, methods: str) -> Sequence[str]:
     kafka = f"{jars()}/*"
     is_apache = broker.command == APACHE
     stand_ins = java_programs.compiled("kafka-own", _FOLDER / "java", jars())
@@ -154,7 +156,8 @@ def _command(name: str, broker: Broker, reports: Path) -> Sequence[str]:
         *("java", *_JVM, *(f"-D{key}={value}" for key, value in properties.items())),
         *("-cp", f"{stand_ins}{os.pathsep}{kafka}"),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "-c", name),
-        *("--include-classname", ".*", "--disable-banner", "--disable-ansi-colors"),
+        *("--include-classname", ".*", "--include-methodname", f".*#({methods})"),
+        *("--disable-banner", "--disable-ansi-colors"),
         *("--details=testfeed", f"--reports-dir={reports}"),
         *(part for key, value in settings.items() for part in ("--config", f"{key}={value}")),
     ]

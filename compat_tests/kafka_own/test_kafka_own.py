@@ -10,7 +10,13 @@ import pytest
 
 from compat_tests.kafka_own import suite
 from compat_tests.kafka_own.__main__ import chosen
-from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexpected
+from compat_tests.kafka_own.reports import (
+    outcomes_in,
+    outcomes_in_feed,
+    outdated,
+    reasons,
+    unexpected,
+)
 from compat_tests.suites.outcomes import Outcome
 from tests.support.tools import tools
 
@@ -25,6 +31,20 @@ _REPORT = """<testsuite>
   <testcase name="isSkipped(int)"><skipped>twin: run once</skipped></testcase>
   <testcase name="fails()"><failure message="expected 1\nbut was 2"/></testcase>
 </testsuite>"""
+
+_RUN = "JUnit Jupiter > SomeTest > "
+_FEED = f"""{_RUN}passes() > passes [1] isolated MetadataVersion=4.4 :: STARTED
+{_RUN}passes() > passes [1] isolated MetadataVersion=4.4 :: SUCCESSFUL
+{_RUN}looksInside(int, String) > looksInside [1] :: STARTED
+{_RUN}looksInside(int, String) > looksInside [1] :: FAILED
+\tWrapped: org.opentest4j.TestAbortedException: internals: a broker
+{_RUN}isTwin() > isTwin [2] :: ABORTED
+\ttwin: run once
+{_RUN}fails() > fails [1] :: FAILED
+\torg.opentest4j.AssertionFailedError: expected 1
+\t\tat SomeTest.fails
+{_RUN}runsWhenTheClassIsKilled() > x [1] :: STARTED
+"""
 
 
 @pytest.mark.java
@@ -54,6 +74,20 @@ def test_kafka_test_using_broker_internals_is_skipped(tmp_path: Path) -> None:
         Outcome("SomeTest.casts", "skipped", "internals: a cast"),
         Outcome("SomeTest.isSkipped", "skipped", "twin: run once"),
         Outcome("SomeTest.fails", "failed", "expected 1 but was 2"),
+    ]
+
+
+def test_aborted_run_has_outcomes_of_finished_tests() -> None:
+    assert outcomes_in_feed("org.apache.SomeTest", _FEED) == [
+        Outcome("SomeTest.passes", "passed"),
+        Outcome("SomeTest.looksInside", "skipped", "internals: a broker"),
+        Outcome("SomeTest.isTwin", "skipped", "twin: run once"),
+        Outcome(
+            "SomeTest.fails",
+            "failed",
+            "org.opentest4j.AssertionFailedError: expected 1 at SomeTest.fails",
+        ),
+        Outcome("SomeTest", "failed", "the run was aborted after 4 tests, or no method matches"),
     ]
 
 
