@@ -22,7 +22,7 @@ from wirebroker.client.security.users import delete_user
 from wirebroker.client.topics.leaders import TopicPartition, delete_records
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.codec import Codec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
