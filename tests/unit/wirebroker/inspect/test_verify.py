@@ -218,7 +218,7 @@ def test_empty_leader_epochs_of_kafka_are_valid_without_batches(tmp_path, capsys
     assert findings(capsys, tmp_path) == []
 
 
-def test_empty_leader_epochs_beside_batches_are_reported(data, capsys):
+def test_empty_leader_epochs_of_a_log_with_batches_are_reported(data, capsys):
     (data / "plain-0" / "leader-epoch-checkpoint").write_bytes(b"")
     (finding,) = findings(capsys, data)
     assert finding["severity"] == "warning"
