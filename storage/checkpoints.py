@@ -1,7 +1,7 @@
 """Checkpoint files: one offset per partition, in Kafka's text format (storage/README.md).
 
 Files are replaced as a whole, so any deviation is damage. An empty file is an empty list (Kafka
-creates `cleaner-offset-checkpoint` so).
+creates `cleaner-offset-checkpoint` and `leader-epoch-checkpoint` so).
 
 Source: Kafka's CheckpointFile, OffsetCheckpointFile.
 """
@@ -60,8 +60,6 @@ def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
         content = files.read_file(path)
     except FileNotFoundError:
         return []
-    if not content:
-        return []
     try:
         return parse_rows(content, columns=columns)
     except ValueError as error:
@@ -74,6 +72,8 @@ def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
     Raises:
         ValueError: It is damaged; the message continues a sentence that begins with the path.
     """
+    if not content:
+        return []
     version, *lines = content.decode("ascii").split("\n")
     if version != _VERSION:
         raise ValueError(f"has version {version[:20]!r}, only 0 is supported")

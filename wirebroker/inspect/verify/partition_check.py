@@ -188,6 +188,10 @@ class PartitionCheck:
         if stored.entries != epochs or stored.was_unreadable:
             report.error("it is damaged: its lines are not a checkpoint", position=0)
             return None
+        if not epochs and has_batches:
+            if not self._facts.is_running:
+                report.warning("it is empty, but the batches have leader epochs")
+            return None
         return epochs
 
     def _check_bounds(self, bases: list[int], log: LogCheck) -> None:

@@ -124,6 +124,14 @@ def test_a_torn_or_foreign_file_counts_as_empty(tmp_path, content):
     assert LeaderEpochs(Files(), str(tmp_path)).entries == []
 
 
+def test_empty_file_has_no_epochs_and_is_readable(tmp_path):
+    """As Kafka creates it with the log."""
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"")
+    epochs = LeaderEpochs(Files(), str(tmp_path))
+    assert epochs.entries == []
+    assert not epochs.was_unreadable
+
+
 def test_clear_forgets_everything(epochs):
     assign_all(epochs, (1, 0))
     epochs.clear()

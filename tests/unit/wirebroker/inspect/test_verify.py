@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.brokers.servers import broker_of, running
+from tests.support.coordinators.kit import new_topic
 from tests.unit.wirebroker.inspect.directory_kit import (
     NOW,
     append,
     contents,
+    create_topics,
     rows,
     run,
 )
@@ -203,6 +206,23 @@ def test_invalid_small_files_are_found(data, capsys, name, content, words):
     (data / name).write_text(content)
     reported = findings(capsys, data)
     assert any(words in row["message"] for row in reported), reported
+
+
+def test_empty_leader_epochs_of_kafka_are_valid_without_batches(tmp_path, capsys):
+    async def create() -> None:
+        async with running(tmp_path) as server:
+            await create_topics(broker_of(server), [new_topic("unused")])
+
+    asyncio.run(create())
+    (tmp_path / "unused-0" / "leader-epoch-checkpoint").write_bytes(b"")
+    assert findings(capsys, tmp_path) == []
+
+
+def test_empty_leader_epochs_of_a_log_with_batches_are_reported(data, capsys):
+    (data / "plain-0" / "leader-epoch-checkpoint").write_bytes(b"")
+    (finding,) = findings(capsys, data)
+    assert finding["severity"] == "warning"
+    assert "it is empty, but the batches have leader epochs" in finding["message"]
 
 
 def test_node_without_a_vote_needs_no_quorum_state(data, capsys):
