@@ -102,7 +102,7 @@ def running_site(broker: str, metrics_url: str) -> Iterator[ConsoleSite]:
         try:
             while not (folder / "port").exists():
                 assert process.poll() is None, "it did not start"
-                time.sleep(0.01)
+                time.sleep(0.01)  # for another process's file
             yield ConsoleSite(int((folder / "port").read_text()), process.pid)
         finally:
             process.terminate()
@@ -163,7 +163,7 @@ def _measure(label: str, broker_id: int, site: ConsoleSite, seconds: float, coun
         if elapsed_s >= changes * _CHANGE_EVERY_S:
             changes += 1
             _change(site, 100 * count + changes)
-        time.sleep(0.2)
+        time.sleep(0.2)  # until the next change or the end
     broker = 100 * (cpu_seconds(broker_id) - before[0]) / elapsed_s
     own = 100 * (cpu_seconds(site.process_id) - before[1]) / elapsed_s
     refreshes = sum(viewer.refreshes for viewer in viewers)
@@ -205,7 +205,7 @@ async def _fill(address: str, arguments: argparse.Namespace) -> None:
 
 def _idle(broker_id: int, seconds: float) -> float:
     before, began = cpu_seconds(broker_id), time.perf_counter()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the period that is measured
     return 100 * (cpu_seconds(broker_id) - before) / (time.perf_counter() - began)
 
 

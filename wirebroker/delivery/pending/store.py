@@ -19,7 +19,8 @@ import sqlite3
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
+
+from wirebroker.client.records.partitioning import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,7 @@ class PendingStore:
         self, name: str, target: str, due_ms: int, delivery_id: str | None, value: bytes
     ) -> None:
         """Add an entry for a topic."""
-        queue = crc32(target.encode()) % _QUEUES
+        queue = partition_for(target.encode(), _QUEUES)
         self._database.execute(
             "INSERT OR REPLACE INTO entries (name, queue, due, id, value) VALUES (?, ?, ?, ?, ?)",
             (name, queue, due_ms, delivery_id, value),
