@@ -256,12 +256,13 @@ class Dispatcher:
             return self._encode_in_thread(entry, outcome)
         return [encode(entry.key, entry.version, outcome, entry.meter.errors)]
 
-    async def _encode_later(self, entry: HandlerEntry, outcome: Awaitable[Any]) -> list[Piece]:
+    async def _encode_later(self, entry: HandlerEntry, outcome: Any) -> list[Piece]:
         response = await outcome
         if isinstance(response, LargeResponse) or holds_much(response):
             pieces = await self._encode_in_thread(entry, response)
             done = [response]
-            del outcome, response
+            # A future keeps its result. Compiled code cannot delete arguments.
+            outcome = response = None
             await free_gradually(done)
             return pieces
         return [self._codec()[1](entry.key, entry.version, response, entry.meter.errors)]

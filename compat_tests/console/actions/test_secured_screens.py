@@ -49,6 +49,6 @@ def test_a_screen_shows_its_content_to_a_reader(
     assert "AUTHORIZATION_FAILED" not in shown
     assert page.locator("a.change").filter(has_not_text="May a user do").count() == 0
     screen.shoot(f"{name}-reader")
-    # Chromium logs the status of what is missing, or was not read yet.
+    # Chromium logs the status of what is absent, or was not read yet.
     assert [error for error in screen.errors if "404" not in error] == []
     page.close()

@@ -40,6 +40,10 @@ def dry_run_hint(effect: str) -> str:
     return f"nothing is changed: this {effect}; add --yes to do it"
 
 
+def _codec_of_flag(_context: click.Context, _option: click.Parameter, name: str) -> Codec:
+    return CODECS[name]
+
+
 def compression_flag(command: _Command) -> _Command:
     """Add `--compression`, whose value is a codec."""
     return click.option(
@@ -47,7 +51,7 @@ def compression_flag(command: _Command) -> _Command:
         "--compression",
         "codec",
         type=click.Choice(list(CODECS)),
-        callback=lambda _context, _option, name: CODECS[name],
+        callback=_codec_of_flag,
         default="none",
         help="Compression codec. [default: none]",
     )(command)

@@ -156,7 +156,7 @@ class DeliveryMachine:
         plan = TransactionPlan()
         free = [each for each in self._loaded() if each.number not in self._delivering]
         remaining = self._most_records
-        ready = []
+        ready: list[PendingPartition] = []
         for partition in free:
             # All garbage first: see PendingPartition.
             planned = self._plan_garbage(partition, plan, remaining)
