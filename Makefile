@@ -6,7 +6,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 
-# If it is set, each broker and verb that tests start compiles all of its modules again.
+# If it were set, each process that the tests start would compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
@@ -48,9 +48,9 @@ help:
 	@sed -n '1,2s/^# *//p' Makefile
 	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean"
 
-# exec: a signal to make reaches the broker itself. Its output is passed on line by line. After the
-# last line of its report ("data:") follow hints; for a broker that is bound to every interface they
-# name 127.0.0.1.
+# exec lets a signal to make reach the broker itself. The broker's output is passed on line by line.
+# Hints follow after the last line of its report ("data:"); they name 127.0.0.1 if the broker is
+# bound to every interface.
 # DELIVERY=1 runs the delivery service as well, with the library that it needs.
 run: modules $(if $(CONSOLE),.venv/.console-installed) $(if $(DELIVERY),.venv/.delivery-installed)
 	@exec $(BIN)/python -m compiling.run $(TREE) serve $(if $(CONSOLE),--console 8989) $(if $(DELIVERY),--delivery) $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
@@ -138,8 +138,8 @@ dist: .venv/.release-installed modules
 release: .venv/.release-installed modules
 	@$(BIN)/python -m compiling.release.publish $(ARGS)
 
-# Builds a container image from the wheel of `make dist` (docs/containers.md). Without a network, pass
-# its base and all wheels: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.
+# Builds a container image from the wheel of `make dist` (docs/containers.md). Without a network,
+# name the base image and a folder with all wheels: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.
 image:
 	@ls dist/wirebroker-*.whl > /dev/null 2>&1 || $(MAKE) dist
 	@rm -rf build/image
@@ -155,7 +155,7 @@ test-image: .venv/.test-installed modules
 	@WIREBROKER_IMAGE=$(IMAGE) ENGINE=$(ENGINE) $(BIN)/python -m pytest \
 	  compat_tests/containers "tests/test_docs.py::test_commands_of_a_page_succeed[docs/containers.md]" $(ARGS)
 
-# Both, even if one fails: tests report the tools that they lack.
+# Runs both even if one fails: each test reports the tools that it lacks.
 tools: .venv/.test-installed
 	@failed=0; for part in compat_tests spark_it; do $(BIN)/python -m $$part.tools || failed=1; done; exit $$failed
 

@@ -1,13 +1,13 @@
-"""What a console with logins, viewers and changes costs a broker with many partitions and groups.
+"""Measure the cost of a console with users, for a broker with many partitions and groups.
 
     python -m benchmarks.console.site_cost [--partitions 10000] [--groups 1000] [--seconds 60]
         [--ours .venv/compiled]
 
 The console is a process with users and tokens, and reads the broker's metrics. Each viewer logs
 in, and then does what a browser does: it waits for new snapshots and requests its page again.
-Meanwhile a program changes a topic's config every ten seconds by the HTTP interface. Measures, in
-turn with one viewer and with ten, the CPU of broker and console in percent of a core, and the
-memory of the console; then its CPU time for each page.
+Meanwhile a program changes a topic's config every ten seconds through the HTTP interface. The
+benchmark measures, first with one viewer and then with ten, the CPU use of the broker and of the
+console in percent of a core, and the console's memory; then the console's CPU time for each page.
 """
 
 from __future__ import annotations

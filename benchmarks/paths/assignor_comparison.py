@@ -1,4 +1,4 @@
-"""The assignors of consumer, share and streams groups, compared with Apache Kafka's.
+"""Compare the assignors of consumer, share and streams groups with Apache Kafka's.
 
     python -m benchmarks.paths.assignor_comparison [--only TEXT] [--ours-only]
 
@@ -42,7 +42,7 @@ _SHAPES: Final = {
     (100, 1_000, 100): 2_000,
 }
 _Assigned = Mapping[str, Any]
-# The assignment of so many members that have the partitions of an earlier one.
+# Returns the steps to assign partitions to this number of members, after an earlier assignment.
 _Assign = Callable[[int, _Assigned], "Steps[Any]"]
 
 
@@ -87,7 +87,7 @@ def _least(begin: Callable[[], Steps[Any]]) -> tuple[Cost, Any]:
 
 
 def cost_of(steps: Steps[Any]) -> tuple[Cost, Any]:
-    """Return the CPU time of steps in all and of the longest, and their result."""
+    """Return the total CPU time of steps, the time of the longest step, and their result."""
     total = longest = 0.0
     while True:
         before = time.process_time()
@@ -102,7 +102,7 @@ def cost_of(steps: Steps[Any]) -> tuple[Cost, Any]:
 
 
 def times_of(program: JavaProgram, kind: int, shape: tuple[int, int, int]) -> tuple[str, str]:
-    """Return Kafka's times as texts."""
+    """Return Kafka's times as text."""
     question = struct.pack(">5i", kind, *shape, _THEIR_REPETITIONS)
     _, (answer,) = program.ask(question, 1)
     first, least, left_first, left_least = (ns / 1e6 for ns in struct.unpack(">4q", answer))

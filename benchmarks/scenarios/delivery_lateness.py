@@ -1,14 +1,15 @@
-"""Measure how late the delivery service is, and what a record costs.
+"""Measure the lateness and the cost per record of the delivery service.
 
     python -m benchmarks.scenarios.delivery_lateness --rate 1000 --seconds 20 [--broker apache]
     python -m benchmarks.scenarios.delivery_lateness --rate 10000 --seconds 10 --ahead 60
     python -m benchmarks.scenarios.delivery_lateness --rate 100 --seconds 60 --burst 1000000
 
-Records are sent at this rate and are due 2 to 12 s later, evenly. With `--ahead`, they are sent as
-fast as possible and are due at this rate, from this number of seconds after the start.
+Records are sent at this rate; their due times are evenly spread from 2 to 12 s later. With
+`--ahead`, they are sent as fast as possible and are due at this rate, from this number of seconds
+after the start.
 
-With `--burst`, so many records for another topic are due in the second in which the first of the
-measured records is due. `burst_s` is how long their delivery took.
+`--burst` adds this number of records for another topic, due in the second in which the first of the
+measured records is due. `burst_s` is the time that their delivery took.
 
 `written` is a record's timestamp, which is the time of delivery, minus its due time; `seen` is
 when a consumer with read_committed received it: the commit and a fetch later.
@@ -35,7 +36,7 @@ from wirebroker.base.clock import SystemClock
 _PARTITIONS = 4
 _FIRST_MS = 2_000
 _WINDOW_MS = 10_000
-# For the service to store a burst before it is due.
+# Time for the service to store a burst before it is due.
 _STORED_PER_S = 3_000
 _LEAST_BURST_S = 10
 _QUEUED = 50_000
@@ -173,7 +174,7 @@ class _Burst:
         threading.Event().wait(remaining_ms / 1000)
 
     def wait_until_delivered(self) -> None:
-        """Read all of them."""
+        """Read all records."""
         self._consumer.subscribe(["burst"])
         while len(self._late_ms) < self._count:
             for message in self._consumer.consume(10_000, 0.5):

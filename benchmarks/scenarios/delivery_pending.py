@@ -3,9 +3,9 @@
     python -m benchmarks.scenarios.delivery_pending --records 1000000 [--broker apache]
     python -m benchmarks.scenarios.delivery_pending --records 10000000 --direct
 
-The records have a value of 100 bytes and an id, and are due tomorrow. The service stores them, is
-started again with its index, and once more without it. With `--direct` the entries are written to
-the pending topic while the service is stopped, which is quicker; it then builds its index.
+The records have a value of 100 bytes and an id, and are due tomorrow. The service stores them,
+restarts with its index, and restarts once more without it. With `--direct` the entries are written
+to the pending topic while the service is stopped, which is quicker; it then builds its index.
 
 At the end, records are delivered at 1,000 a second while all others wait.
 """

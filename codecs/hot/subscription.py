@@ -26,16 +26,16 @@ _VERSION_BYTES: Final = 2
 _FIELDS_BEFORE_NAMES: Final = ("instance_id", "rack_id", "client_id", "client_host")
 # Longer names have lengths of two bytes.
 _MOST_IN_ONE_BYTE: Final = 126
-# One millisecond.
+# Encoding these takes one millisecond.
 _NAMES_PER_STEP: Final = 5_000
 
 
 def encode_subscription(
     names: Sequence[str], /, encoded_names: bytes | None = None, **fields: Any
 ) -> bytes:
-    """Encode a value with its version; fields as in compiling/tables, but for the names.
+    """Encode a value with its version; `fields` are as in compiling/tables, except the names.
 
-    `encoded_names` are the names as `encoded_names_in_steps` returns them, if they are encoded.
+    `encoded_names` is the result of `encoded_names_in_steps` if the names are encoded already.
     """
     message = group_record_message(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA)
     others = encode_versioned(message, _VERSION, {**fields, "subscribed_topic_names": ()})

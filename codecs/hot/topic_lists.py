@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
 
 T = TypeVar("T")
-# The partitions of a topic, perhaps with a value of each.
+# The partitions of a topic, possibly with a value for each.
 ContentT = TypeVar("ContentT", bound="Collection[int]")
 
 NO_TAGS: Final = b"\0"
@@ -43,10 +43,10 @@ def encode_topics(
     encode: Callable[[bytes, list[int], ContentT], bytes],
     work: int = 0,
 ) -> Steps[int]:
-    """Append an array to `parts`; partitions are sorted, topics if the mapping is.
+    """Append an array to `parts`: topics in the mapping's order, their partitions sorted.
 
-    `encode` returns a topic, from its id, partitions and content. `work` is the work since the last
-    yield; the result is the work since the last one here.
+    `encode` encodes a topic from its id, partitions and content. `work` is the amount of work since
+    the caller's last yield. Return the amount since the last yield.
     """
     parts.append(uvarint(len(topics) + 1))
     for topic_id, content in topics.items():

@@ -103,7 +103,7 @@ class Screen:
         """Write a screenshot to build/screenshots."""
         self._screenshots.mkdir(parents=True, exist_ok=True)
         if is_whole:
-            # Otherwise the sidebar, which stays in the window, is in the middle of the picture.
+            # Otherwise the sidebar, which is fixed to the window, is in the middle of the picture.
             self.page.evaluate("window.scrollTo(0, 0)")
         self.page.screenshot(path=str(self._screenshots / f"{name}.png"), full_page=is_whole)
 

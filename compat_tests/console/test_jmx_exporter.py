@@ -70,6 +70,6 @@ def test_connections_and_the_use_of_a_quota_are_read(tmp_path: Path, rules: str,
             return "librdkafka" in str(software) and use is not None and use.rate > 1000
 
         eventually(is_read, timeout_s=60)
-        # The page that was requested by name has no other metrics.
+        # A page that was requested by name contains no other metrics.
         samples = asyncio.run(read_client_samples(broker.metrics_url, None)).samples
         assert {sample.name for sample in samples} <= ALL

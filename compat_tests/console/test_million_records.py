@@ -1,4 +1,4 @@
-"""One message is found by a header among a million, and sent again; the console stays small."""
+"""A search by header finds one of a million messages and resends it, in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that cannot be delivered, and what an instance needs after a restart."""
+"""Records that cannot be delivered, and instances that restart."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def value_of(record: Any) -> int:
 
 
 class Shop:
-    """An application whose rows are in the database of the marks."""
+    """An application that stores its rows in the same database as the marks of processed ids."""
 
     def __init__(self, path: Path) -> None:
         self.store = SqliteStore(path)

@@ -69,7 +69,7 @@ def _outcome_of_problem(test: str, text: str, words: str) -> Outcome:
 def outcomes_in_feed(class_name: str, feed: str) -> list[Outcome]:
     """Return the outcomes in the output of an aborted run, which has no report.
 
-    A failed outcome for the class is the last one.
+    The last outcome is a failure of the class itself.
     """
     simple = class_name.rpartition(".")[2]
     outcomes: list[Outcome] = []

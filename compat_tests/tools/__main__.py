@@ -26,7 +26,7 @@ def _install() -> Iterator[str]:
     yield f"Kafka Streams: {java_programs.streams_jars()}"
     yield f"Node: {tools_node.node_command()}, packages {tools_node.packages()}"
     yield f"browser: {tools_browser.browser_command() or 'none'}, {tools_browser.axe_script()}"
-    # Only tests that run nightly use these.
+    # Only the nightly tests use these.
     yield f"Go: {tools_go.go_command()}"
     yield f"kcat: {' '.join(tools.kcat_command())}"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def described_in_steps(
     partitions: Mapping[bytes, Collection[int]], image: ClusterImage
 ) -> Steps[dict[str, Any]]:
-    """Return an assignment as in a response; topics that no longer exist are left out."""
+    """Return an assignment in the form of a response, without topics that no longer exist."""
     topics: list[dict[str, Any]] = []
     work = 0
     for topic_id, indexes in partitions.items():

@@ -21,7 +21,7 @@ Names: TypeAlias = "set[str] | frozenset[str]"
 
 # Maximum number of names of missing topics to remember.
 _MOST_MISSING: Final = 50_000
-# Changes of the metadata, and topics of a change, that are remembered.
+# Number of metadata changes to remember, and the most topics of such a change.
 _MOST_CHANGES: Final = 32
 _MOST_CHANGED: Final = 1_000
 

@@ -1,7 +1,7 @@
 """Spark streams from a cluster of three wirebrokers (`python -m tests.nightly spark-cluster`).
 
-Each node is a broker and a voter. The active controller, which leads a partition too, is killed and
-restarted four times while a producer with acks=all writes.
+Each node is a broker and a voter. The active controller, which also leads a partition, is killed
+and restarted four times while a producer writes with acks=all.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_every_start_finds_a_log_without_gaps(
 
 
 def find(text: str, *, is_voter: bool, first_seed: int = 0) -> None:
-    """Run schedules, from one near the first failure on, until one fails with a text."""
+    """Run schedules, from shortly before the first failure, until one fails with this text."""
     for seed in range(first_seed, first_seed + PLENTY):
         try:
             MetadataFiles(Random(seed), is_voter=is_voter).run()
@@ -80,7 +80,7 @@ def test_detects_observer_that_refuses_to_start() -> None:
 
 
 def test_detects_truncation_that_is_not_synced() -> None:
-    """Records of a former leader come back."""
+    """Truncated records of a former leader reappear."""
     truncate_to = MetadataStore.truncate_to
 
     def without_sync(store: MetadataStore, offset: int) -> None:

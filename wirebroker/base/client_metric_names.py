@@ -6,7 +6,7 @@ Kafka's MBeans `kafka.server:type=socket-server-metrics,clientSoftwareName=…` 
     strimzi      Strimzi's rules; for quotas, the exporter's own example for Kafka
     confluent    Confluent's rules; also the exporter without rules, which keeps capitals
 
-wirebroker writes some of these names, its console reads all of them.
+wirebroker reports metrics with some of these names; its console reads all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUOTA_ATTRIBUTES: Final = {
 
 
 def _quota_names() -> dict[str, tuple[str, str]]:
-    """Return the type ("" if a label has it) and the attribute of each name."""
+    """Map each name to its type ("" if a label has the type) and its attribute."""
     names: dict[str, tuple[str, str]] = {}
     for kind, attributes in QUOTA_ATTRIBUTES.items():
         for attribute in attributes:

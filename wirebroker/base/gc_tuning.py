@@ -5,8 +5,9 @@ cycles are rare and young. So the young generations are collected often, and whe
 takes too long, its survivors are frozen (gc.freeze).
 
 A frozen cycle that becomes garbage stays until the process's memory blocks have doubled. Then one
-collection examines all objects: a tenth of a second per million. Blocks are counted, because to
-count frozen objects means to visit each of them. Objects from imports are never collected.
+collection examines all objects: a tenth of a second per million. Blocks are counted instead of
+frozen objects, because counting frozen objects visits each of them. Objects from imports are never
+collected.
 
 The settings affect the whole process, so only a broker's process uses them.
 """
@@ -30,7 +31,7 @@ _THRESHOLDS: Final = (1_000, 2, 0)
 # After a collection that takes longer (CPU time), survivors are frozen.
 _LONGEST_MS: Final = 2.0
 
-# Memory blocks beyond twice the earlier number before all objects are examined: 50 MiB.
+# All objects are examined at twice the earlier number of memory blocks plus these: 50 MiB.
 _ROOM: Final = 400_000
 
 _FULL: Final = 2

@@ -23,7 +23,7 @@ async def start_module(
 ) -> asyncio.subprocess.Process:
     """Start a module of the project with pipes for its standard input and output.
 
-    `longest_line` limits lines of its output, in bytes. `environment` has further variables.
+    `longest_line` limits lines of its output, in bytes. `environment` has additional variables.
 
     Raises:
         OSError: The process cannot be started.

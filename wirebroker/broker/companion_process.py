@@ -27,10 +27,10 @@ class CompanionCommand(NamedTuple):
     """How a service is started and stopped.
 
     Attributes:
-        name: What messages call it.
-        arguments: Return those of `wirebroker` for a broker.
+        name: Its name in messages.
+        arguments: Returns the arguments of `wirebroker` for a broker.
         stop_timeout_s: After this time it is killed.
-        environment: Return its further environment variables, for secrets.
+        environment: Returns additional environment variables, for secrets.
     """
 
     name: str

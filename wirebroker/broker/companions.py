@@ -20,7 +20,7 @@ class LocalBroker(NamedTuple):
     Attributes:
         address: The first listener.
         http_urls: The first HTTP listeners, without a path, by broker id.
-        http_token: What they require, or None.
+        http_token: The token that these listeners require, or None.
     """
 
     address: str

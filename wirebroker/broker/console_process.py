@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wirebroker.broker.companions import LocalBroker
     from wirebroker.config import Config
 
-# The token for the broker's HTTP listener: other users see the arguments of a process.
+# Has the token for the broker's HTTP listener: other users could see it in the arguments.
 HTTP_TOKEN_VARIABLE: Final = "WIREBROKER_CONSOLE_HTTP_TOKEN"  # noqa: S105 - a name
 _STOP_TIMEOUT_S: Final = 10.0
 _PLAINTEXT: Final = "PLAINTEXT"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("wirebroker")
 
 _SOON_S: Final = 0.05
-# A controlled shutdown ends without a leader after this long: the others have stopped, too.
+# A controlled shutdown without a leader ends after this time: the other voters have stopped, too.
 _LEADERLESS_S: Final = 10.0
 
 

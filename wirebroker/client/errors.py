@@ -137,13 +137,13 @@ def check_all(results: Iterable[tuple[int, str, str | None]], unit: str, done: s
 
 
 def with_done(error: ClientError, count: int, unit: str, done: str) -> ClientError:
-    """Return the error of a change with the number of its parts that were made before.
+    """Return the error of a change that failed after some of its parts were made.
 
     Args:
-        error: Of the part that failed.
-        count: Parts that were made.
-        unit: Such as `broker`.
-        done: Such as `throttled before`.
+        error: The error of the part that failed.
+        count: The number of parts that were made.
+        unit: The kind of part, such as `broker`.
+        done: The participle for these parts, such as `throttled before`.
     """
     if not count:
         return error

@@ -20,8 +20,8 @@ class HttpBounds(NamedTuple):
     """Bounds of a request.
 
     Attributes:
-        timeout_s: To connect, for each part of the response, and for all of them.
-        most_bytes: Of the response.
+        timeout_s: The limit to connect, for each part of the response, and for the whole response.
+        most_bytes: The maximum size of the response.
     """
 
     timeout_s: float
@@ -41,7 +41,7 @@ class HttpReply(NamedTuple):
 async def http_request(
     token: str | None, method: str, url: str, body: bytes | None = None
 ) -> HttpReply:
-    """Send a request, with a token if there is one; return its response. No redirect is followed.
+    """Send a request, with a token if there is one; return its response without redirecting.
 
     Raises:
         ClientError: The address does not respond, or the response is too large.

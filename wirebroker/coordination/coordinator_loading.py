@@ -1,7 +1,7 @@
 """Loads a coordinator's partition without blocking the event loop.
 
-A thread reads the log and decodes long values; the loop parses the rest in slices: 3 s for a
-million commits in single batches.
+A thread reads the log and decodes long values; the loop parses the rest in slices. A million
+commits, each in its own batch, take 3 s.
 
 Source: Kafka's CoordinatorLoaderImpl.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
 
 _READ_BYTES = 1 << 20
-# Values that are decoded on the loop: 1 ms.
+# Values up to this size are decoded on the loop: 1 ms.
 _LONGEST_ON_LOOP_BYTES = 16 << 10
 
 
@@ -52,8 +52,8 @@ async def load(
         log: The log.
         shard: The target.
         clock: The clock of the slices.
-        on_walk: Gets each walk over a piece of the log before its records are replayed.
-        decode: Decodes a key's long value in a thread; `shard.replay` then gets both as `known`.
+        on_walk: Called with each walk over a piece of the log before its records are replayed.
+        decode: Decodes a long value in a thread, given its key; `shard.replay` gets the result.
 
     Raises:
         KafkaError, MalformedFrameError: The log is unreadable.

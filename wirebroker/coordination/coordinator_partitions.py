@@ -105,7 +105,7 @@ class CoordinatorPartitions(Generic[ShardT]):
             commit_timeout_ms: Limits how long a response waits for the commit of its records.
             on_disk_failure: Called if a log cannot be written.
             on_effect: Carries out the effects of operations.
-            decode: Decodes long values of a load; see `load`.
+            decode: Decodes long values during a load; see `load`.
             start_timers: Starts the timers of a loaded shard in steps.
         """
         self._topic = topic

@@ -1,4 +1,4 @@
-"""Rows of client connections, and of what clients use of their quotas.
+"""Metrics of client connections, and of the use of quotas.
 
 Clients choose their software's name and their ids, so the number of series is limited.
 
@@ -36,11 +36,11 @@ OTHER: Final = "(other)"
 
 _SOFTWARE_DOC: Final = "Open connections by the software of the client (KIP-511)."
 _CONNECTIONS_DOC: Final = "Open connections by listener, user and software of the client."
-_ACCEPT_DOC: Final = "New connections per second of an address with a quota."
+_ACCEPT_DOC: Final = "New connections per second from an IP address with a quota."
 _QUOTA_DOCS: Final = {
     "byte_rate": "Bytes per second that clients with a quota send or receive.",
     "request_time": "Share of the event loop that clients with a quota use, in percent.",
-    "throttle_time": "Milliseconds for which the next request of these clients is throttled.",
+    "throttle_time": "Throttle time of the next request of these clients, in milliseconds.",
 }
 
 
@@ -121,7 +121,7 @@ async def add_quota_usage(
     dialects: Collection[str],
     slices: Slices,
 ) -> None:
-    """Add what clients use, by Kafka's quota types; the most recently active clients."""
+    """Add the use of quotas by the most recently active clients, by Kafka's quota types."""
     for kind, of_kind in rates.items():
         rate_name, throttle_name = QUOTA_ATTRIBUTES[kind]
         for usage in of_kind.usages(now_ms, MOST_QUOTA_SERIES):
@@ -149,7 +149,7 @@ def _quota_names(
 
 
 def sanitized_user(name: str) -> str:
-    """Return a user as the labels of Kafka's quota metrics have it.
+    """Return a user in the form of the labels of Kafka's quota metrics.
 
     Source: Kafka's Sanitizer.sanitize.
     """
@@ -157,6 +157,6 @@ def sanitized_user(name: str) -> str:
 
 
 def add_accept_rates(page: Page, rates: Iterable[tuple[str, float]]) -> None:
-    """Add the new connections per second of addresses with a quota."""
+    """Add the new connections per second from addresses with a quota."""
     for address, per_second in rates:
         page.add_one(ACCEPT_RATE, Kind.GAUGE, _ACCEPT_DOC, (("ip", address),), per_second)

@@ -59,7 +59,7 @@ class Page:
     __slots__ = ("_dialects", "_families", "_names")
 
     def __init__(self, dialects: Iterable[str], names: Iterable[str] = ()) -> None:
-        """`names` are those of the families to write; by default all."""
+        """`names` has the names of the metrics to write; by default all are written."""
         self._dialects = frozenset(dialects)
         self._names = frozenset(names)
         # A family's samples must be contiguous.

@@ -157,7 +157,7 @@ class Scrape:
             return page.text()
 
     async def _add_clients(self, page: Page, dialects: Sequence[str], slices: Slices) -> None:
-        """Add what a console reads often, which costs little (`name[]`)."""
+        """Add the metrics that a console reads often with `name[]`; they cost little."""
         server = self._server
         now_s = server.clock.monotonic()
         if server.connections is not None:

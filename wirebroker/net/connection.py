@@ -4,15 +4,16 @@
                                         |
                                      Pending: later frames wait until the response is ready
 
-Small responses to requests that arrived together are sent together: those of one connection in one
-piece (`_serve_several`), those of several one after the other (`SendQueue.send_soon`).
+Small responses to requests that arrived together are sent together: responses of one connection in
+one piece (`_serve_several`), responses of several connections one after the other
+(`SendQueue.send_soon`).
 
 The next request is served when the last response is queued, or sent if it is large. `_go_on` clears
 a reason to wait (`Session.pauses`), and continues after the last one. A paused connection stays
 registered for reading until its socket becomes readable.
 
-This is the hot path, and flat on purpose. What a connection holds until its end, and how it ends,
-is in open_connection.py.
+This is the hot path, and flat on purpose. The state of a connection and its end are in
+open_connection.py.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class ConnectionQuotas:
         return delay_s
 
     def address_rates(self, now: float, most: int) -> list[tuple[str, float]]:
-        """Return the new connections per second of the latest addresses with a quota."""
+        """Return the new connections per second from the most recent addresses with a quota."""
         latest = islice(reversed(self._address_rates.items()), most)
         return [(address, rate.per_second(now)) for address, rate in latest]
 

@@ -1,11 +1,12 @@
-"""A client connection without its requests: what it holds, why it pauses, and how it ends.
+"""The state of a client connection, the reasons why it pauses, and its end.
 
-    memory      what its frames add to the budget of all connections, and the wait for it
-    output      unsent responses, and how long the last one takes
+    memory      the bytes of its frames in the budget of all connections, and waits for the budget
+    output      unsent responses, and the time that sending the last one takes
     throttle    the pause that a quota demands
-    the end     of the peer, also while a response is pending; of the connection
+    end         a disconnect of the peer, even while a response is pending; the close
 
-`Session.pauses` has a bit for each reason to serve no further request; connection.py serves them.
+`Session.pauses` has a bit for each reason to serve no further request. Requests are served in
+connection.py.
 
 A disconnect during a pending request makes the socket readable; if there are unread requests, the
 poller reports it (`add_ender`).
@@ -98,7 +99,7 @@ class OpenConnection:
         self._dispatch = table.dispatch if guard is None else guard
         self._transport = transport
         self._sockets = transport.sockets
-        # Other loops do not report an end after unread bytes.
+        # Only this poller reports a disconnect that follows unread bytes.
         self._poller = self._sockets if isinstance(self._sockets, Poller) else None
         self._descriptor = transport.descriptor
         self._queue = SendQueue(
@@ -116,7 +117,7 @@ class OpenConnection:
         self._is_large = False
         self._is_watched = False
         self._late_send: LateSend | None = None
-        # The poller will report an end after unread bytes.
+        # The poller will report a disconnect that follows unread bytes.
         self._watches_end = False
         self.session = session
         session.mute = self.throttle
@@ -248,7 +249,7 @@ class OpenConnection:
             self._pending.give_up_soon()
 
     def _end_if_all_is_read(self) -> bool:
-        """End if the peer has and nothing is unread; return whether this is so."""
+        """Close if the peer has disconnected and nothing is unread; return whether it closed."""
         try:
             is_end = self._transport.is_at_end()
         except OSError as fault:

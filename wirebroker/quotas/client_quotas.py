@@ -51,11 +51,11 @@ _PERCENT: Final = 100.0
 
 
 class QuotaUsage(NamedTuple):
-    """What clients that share a quota use of it on this broker; an empty name matches any.
+    """The use of a quota on this broker by the clients that share it; an empty name matches any.
 
     Attributes:
         per_second: Bytes, or percent of the event loop.
-        throttle_ms: Throttle time of a request now.
+        throttle_ms: The throttle time that a request would now get.
     """
 
     user: str
@@ -111,7 +111,7 @@ class ClientRates:
         return max(0.0, meter[1]) * self._window_s
 
     def usages(self, now_ms: float, most: int) -> Iterator[QuotaUsage]:
-        """Yield what the most recently active clients use."""
+        """Yield the use of quotas by the most recently active clients."""
         for (user, client_id), meter, limit in self._meters.recent(most):
             throttle_ms = 0 if limit is None else self._bounded(meter.delay_ms(limit, now_ms))
             yield QuotaUsage(user, client_id, meter.per_second(now_ms), throttle_ms)

@@ -24,7 +24,7 @@ _BYTES_PER_S = 1048576.0
 def _acl_count(
     before: int, after: int, cluster: ActionCluster, name: str
 ) -> Iterator[Callable[[], bool]]:
-    """Create a topic, and give a principal some ACLs on it."""
+    """Create a topic and add some ACLs for a principal on it."""
     stock, principal = cluster.stock, f"User:{name}"
     stock.create_topic(name)
     for operation in ("read", "write")[:before]:

@@ -1,4 +1,4 @@
-"""An action of the console as a test does it: the link, the form, the plan, what it changes."""
+"""An action of the console in a test: its link, form, plan and result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from compat_tests.console.actions.action_cluster import ActionCluster
     from wirebroker.console.changes.change import ChangeKind
 
-    # Prepare a cluster with names that begin with a given one; yield whether the action was done.
+    # Prepares resources with names that begin with a given one; yields a check of the result.
     Arrange = Callable[[ActionCluster, str], AbstractContextManager[Callable[[], bool]]]
 
 
 class BrowserAction(NamedTuple):
-    """A kind of change, on a cluster of three brokers; `{name}` in texts is a case's own name.
+    """A kind of change, on a cluster of three brokers; `{name}` in texts is the test case's name.
 
     Attributes:
         kind: Its name in `CHANGES`.

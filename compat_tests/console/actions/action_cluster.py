@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KAFKA_PASSWORD: Final = "a-kafka-password"
-# Kafka users, each with the rights of its role and of those before it.
+# Kafka users, each with the rights of its role and of the roles before it.
 KAFKA_USERS: Final = ("reader", "operator", "admin")
 TEST_TOKEN: Final = "a-test-token"
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -40,7 +40,7 @@ _SETTINGS: Final = {
     "share.coordinator.state.topic.replication.factor": "3",
     "transaction.state.log.num.partitions": "6",
     "transaction.state.log.replication.factor": "3",
-    # Lets a test write records of a transaction that no coordinator knows.
+    # Allows a test to write records of a transaction that no coordinator knows.
     "transaction.partition.verification.enable": "false",
 }
 # A row of the table in docs/console.md: role, resources, operations, purpose.
@@ -97,7 +97,7 @@ def login_settings(folder: Path) -> dict[str, str]:
 
 
 def console_section(name: str, bootstrap: str, folder: Path | None = None, user: str = "") -> str:
-    """Return a cluster's section of a console's file; with a user, it logs in over SASL_SSL."""
+    """Return a cluster's section of a console's file; a given user logs in over SASL_SSL."""
     lines = [f"[{name}]", f"bootstrap.servers={bootstrap}"]
     if user:
         lines += [

@@ -34,7 +34,7 @@ _TIMEOUT_MS: Final = 60_000
 
 
 class ClusterVisit(NamedTuple):
-    """Where an action is made: a browser on a console, and a cluster of it.
+    """A browser on a console, and one of the console's clusters: the place of an action.
 
     Attributes:
         user: The console's user, or "".
@@ -57,7 +57,7 @@ class ClusterVisit(NamedTuple):
 
 
 class ActionSites:
-    """Consoles that are started on first use, with a browser's context for each user."""
+    """Consoles that are started on first use, with a browser context for each user."""
 
     def __init__(self, browser: Browser, cluster: ActionCluster, folder: Path) -> None:
         self._browser = browser

@@ -36,7 +36,7 @@ class ActionSteps:
         self.screen.open(f"/c/{self._visit.cluster}/{path}")
 
     def open_form(self) -> None:
-        """Follow the link to the form, when the console has read what its page shows."""
+        """Follow the link to the form, once the console has read the content of the page."""
         link = self._page.get_by_role("link", name=self._action.link, exact=True).first
 
         def is_shown() -> bool:
@@ -44,7 +44,7 @@ class ActionSteps:
             return link.count() > 0
 
         eventually(is_shown, poll_s=_POLL_S)
-        # Chromium logs the status of a topic or group that was not read yet.
+        # Chromium logs the 404 of a topic or group that the console has not read yet.
         self.screen.errors[:] = [text for text in self.screen.errors if "404" not in text]
         link.click()
         self._page.get_by_role("button", name=_SHOW).wait_for()
@@ -60,7 +60,7 @@ class ActionSteps:
                 self._page.locator(f"#field-{name}").fill(value)
 
     def show_plan(self) -> str:
-        """Show the plan and return its text, or why it cannot be made."""
+        """Show the plan; return its text, or the reason why there is no plan."""
         self._page.get_by_role("button", name=_SHOW).click()
         shown = self._page.locator("section.plan, section[role=alert]").first
         shown.wait_for()
@@ -83,7 +83,7 @@ class ActionSteps:
         return ended.inner_text()
 
     def check_look(self, part: str) -> None:
-        """Check accessibility and the width of a phone; write screenshots.
+        """Check accessibility and the layout on a phone; write screenshots.
 
         Other tests check both themes: forms and plans have the same parts.
         """

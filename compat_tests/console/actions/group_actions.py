@@ -136,7 +136,7 @@ def _idle_producer(cluster: ActionCluster, name: str) -> Iterator[Callable[[], b
 
 @contextlib.contextmanager
 def _hanging_transaction(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]]:
-    """Write a record of a transaction that no coordinator knows, as a late request does."""
+    """Write a record of a transaction that no coordinator knows, like a delayed request."""
     cluster.stock.create_topic(name)
     requests = Requests((HOST, cluster.nodes.brokers[1].port))
     try:

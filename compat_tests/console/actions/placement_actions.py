@@ -108,7 +108,7 @@ def _other_leader(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bo
 
 @contextlib.contextmanager
 def _no_leader(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]]:
-    """Kill the only replica in sync of a topic; another one, which lacks records, runs."""
+    """Kill the only in-sync replica of a topic; another replica runs, but lacks records."""
     stock, brokers = cluster.stock, cluster.nodes.brokers
     stock.create_topic(name, {0: [2, 3]})
 

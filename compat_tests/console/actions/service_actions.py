@@ -28,7 +28,7 @@ _HOUR_MS = 3_600_000
 def _pending_record(
     delivered: int, cluster: ActionCluster, name: str
 ) -> Iterator[Callable[[], bool]]:
-    """Let a record wait for an hour; the action writes a command, and may deliver it."""
+    """Schedule a record in an hour; the action sends a command, which may deliver it."""
     cluster.ensure_delivery()
     stock = cluster.stock
     stock.create_topic(name, {0: [1]})

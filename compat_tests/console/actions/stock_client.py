@@ -1,4 +1,4 @@
-"""Stock clients, which prepare what an action changes and see whether it was changed.
+"""Stock clients, which prepare the resources of an action and check its effect.
 
 kafka-python administers; confluent-kafka produces, reads and takes part in groups and transactions.
 """
@@ -92,7 +92,7 @@ class StockClient:
         assert self._producer.flush(WAIT_S) == 0
 
     def partitions(self, topic: str) -> list[dict[str, Any]]:
-        """Return the partitions of a topic as its metadata has them; none if it does not exist."""
+        """Return the partitions of a topic from its metadata; none if the topic does not exist."""
         (found,) = self.admin.describe_topics([topic])
         rows: list[dict[str, Any]] = found["partitions"]
         return sorted(rows, key=lambda row: int(row["partition_index"]))
@@ -272,7 +272,7 @@ class StockClient:
         assert answer[kind][name] == "OK", answer
 
 
-# How the sources of values begin that are set for one resource.
+# Prefixes of the sources of config values that are set for one resource.
 _SET_SOURCES = {
     "topic": "DYNAMIC_TOPIC",
     "broker": "DYNAMIC_BROKER",

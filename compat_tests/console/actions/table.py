@@ -8,7 +8,7 @@ from compat_tests.console.actions.placement_actions import PLACEMENT_ACTIONS
 from compat_tests.console.actions.service_actions import DELIVERY_ACTIONS, TEST_MODE_ACTIONS
 from compat_tests.console.actions.topic_actions import TOPIC_ACTIONS
 
-# The one that kills brokers comes last.
+# The action that kills brokers comes last.
 ACTIONS = {
     action.kind: action
     for actions in (

@@ -114,7 +114,7 @@ def test_an_action_is_made(
 def test_an_action_needs_its_right_in_kafka(
     cluster: ActionCluster, sites: ActionSites, broker_kind: str, kind: str
 ):
-    """The console's user may make the change, its Kafka user has the rights of a lower role."""
+    """The console's user may make the change, but its Kafka user has a lower role's rights."""
     name = new_topic_name()
     action = ACTIONS[kind].filled(name)
     role = action.change.role

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nightly
 
 _DEV = "/c/dev/"
-# The others are not about this cluster.
+# The other pages are not about this cluster.
 _SCREENS = [screen for screen in SCREENS if screen[1].startswith(_DEV)]
 _POLL_S = 0.3
 
@@ -49,6 +49,6 @@ def test_a_screen_shows_its_content_to_a_reader(
     assert "AUTHORIZATION_FAILED" not in shown
     assert page.locator("a.change").filter(has_not_text="May a user do").count() == 0
     screen.shoot(f"{name}-reader")
-    # Chromium logs the status of what is absent, or was not read yet.
+    # Chromium logs the 404 of resources that are missing or not read yet.
     assert [error for error in screen.errors if "404" not in error] == []
     page.close()

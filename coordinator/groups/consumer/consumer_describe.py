@@ -80,7 +80,7 @@ def _member(
 
 
 def _current(member: ConsumerMember) -> Steps[dict[bytes, list[int]]]:
-    """Return the partitions that a member may read or still has to give up."""
+    """Return a member's partitions: those that it may read and those that it must still give up."""
     current: dict[bytes, list[int]] = {}
     work = 0
     for partitions in (member.assigned, member.revoking):

@@ -55,7 +55,7 @@ _REASONS: Final[Mapping[type[Any], str]] = {
 def leave(shard: ServingShard, body: Any, now: Moment, away: PreparedAway | None = None) -> Outcome:
     """Return the records of a member that leaves; a static one may leave for a while.
 
-    `away` is that, if it was computed before.
+    `away` is the prepared record of a static member that leaves for a while, if there is one.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.

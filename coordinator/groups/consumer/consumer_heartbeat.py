@@ -53,7 +53,8 @@ def heartbeat(
 ) -> Outcome:
     """Handle a checked request; errors are in the response, with their messages.
 
-    `prepared` is the member's next step, or the member as away, if it was computed before.
+    `prepared` is the member's next step, or the record of a static member that leaves for a while,
+    if it was computed before.
     """
     body = request.body
     try:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 def subscription_record(
     group_id: str, member: ConsumerMember, requested: RequestedNames | None = None
 ) -> CoordinatorRecord:
-    """Return the record of what a member has joined with.
+    """Return the record of a member's subscription and client.
 
-    `requested` are its topics, if a request states them and they are sorted already.
+    `requested` has its topics if a request lists them and they are sorted already.
     """
     classic = member.classic
     key = GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA, group_id, member.member_id)

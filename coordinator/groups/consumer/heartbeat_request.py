@@ -33,12 +33,13 @@ MOST_PARTITIONS: Final = 200_000
 class RequestedNames(NamedTuple):
     """The many topics that a request subscribes to by name, sorted and encoded in steps.
 
-    Its operation runs without a break, so what depends only on the request is prepared.
+    The heartbeat's operation must not be long, so everything that depends only on the request is
+    prepared before.
 
     Attributes:
         ordered: The names, sorted.
-        encoded: These as in the member's record.
-        size_bytes: Memory that they take, about.
+        encoded: The names as they are encoded in the member's record.
+        size_bytes: Their approximate memory.
     """
 
     names: frozenset[str]
@@ -62,7 +63,7 @@ class ConsumerHeartbeat(NamedTuple):
 
     Attributes:
         context: The client's access rights, for the topics of its regular expression.
-        requested: Its many topics by name; None: it states none, or they are not prepared.
+        requested: Its many topics by name; None if it lists none, or they are not prepared.
     """
 
     body: Any

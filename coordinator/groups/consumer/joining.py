@@ -100,7 +100,7 @@ def existing_group(shard: ServingShard, group_id: str) -> ConsumerGroup:
 
 
 class StaticReturn(NamedTuple):
-    """A static member that takes the place of its predecessor, and the records of that.
+    """A static member that replaces its predecessor, and the records of this replacement.
 
     Attributes:
         existing: The predecessor.
@@ -120,9 +120,9 @@ def find_or_join(
     outcome: Outcome,
     prepared: StaticReturn | None = None,
 ) -> ConsumerMember:
-    """Return the member, which may be new; a static one takes the place of its predecessor.
+    """Return the member, which may be new; a static member replaces its predecessor.
 
-    `prepared` are the records of that, if they were made before.
+    `prepared` is this replacement, if its records were encoded before.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID or
@@ -166,7 +166,7 @@ def _return(  # noqa: PLR0917 - of one caller
     outcome: Outcome,
     prepared: StaticReturn | None,
 ) -> ConsumerMember:
-    """Return the successor of a static member, and add the records of the change."""
+    """Return the successor of a static member, and add the records of the replacement."""
     if existing.classic is None and existing.epoch != LEAVE_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -184,21 +184,21 @@ def _return(  # noqa: PLR0917 - of one caller
 def take_over(
     group: ConsumerGroup, existing: ConsumerMember, member_id: str, outcome: Outcome
 ) -> ConsumerMember:
-    """Return a member in the place of a static one, and add the records of the change."""
+    """Return a static member's successor, and add the records of the replacement."""
     returned = in_one_go(return_in_steps(group, existing, member_id))
     outcome.records += returned.records
     return returned.member
 
 
 def successor(existing: ConsumerMember, member_id: str) -> ConsumerMember:
-    """Return a member in the place of a static one."""
+    """Return the successor of a static member."""
     return replace(existing, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
 
 
 def return_in_steps(
     group: ConsumerGroup, existing: ConsumerMember, member_id: str
 ) -> Steps[StaticReturn]:
-    """Return a member in the place of a static one, and the records of the change."""
+    """Return a static member's successor with the records of the replacement."""
     member = successor(existing, member_id)
     group_id, target = group.group_id, group.target_of(existing)
     names = yield from requested_names(existing.topic_names)

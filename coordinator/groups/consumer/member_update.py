@@ -69,7 +69,7 @@ class MemberUpdate:
         member: The member as these records make it.
         group_epoch: The group's epoch as these records make it.
         context: The client's access rights, for the topics of its regular expression.
-        requested: The topics that the request states by name, if they are prepared.
+        requested: The topics that the request lists by name, if they are prepared.
         prepared: The member's next step, if it was computed before.
     """
 

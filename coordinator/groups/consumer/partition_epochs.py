@@ -36,14 +36,14 @@ class PartitionEpochs:
         self.version = 0
 
     def note_new_owners(self) -> set[bytes]:
-        """Return a set to which topics are added whose partitions get owners, until `forget`."""
+        """Return a set that collects the topics whose partitions get owners, until `forget`."""
         topic_ids: set[bytes] = set()
         self._notes.append(topic_ids)
         return topic_ids
 
     def forget(self, topic_ids: set[bytes]) -> None:
-        """Add no more topics to a set."""
-        # Not by equality: other sets may have the same topics.
+        """Stop adding topics to a set of `note_new_owners`."""
+        # By identity: other sets may have the same topics.
         self._notes = [other for other in self._notes if other is not topic_ids]
 
     def of(self, topic_id: bytes, partition: int) -> int:
@@ -59,7 +59,7 @@ class PartitionEpochs:
         if old is not None and new is not None and _is_same(old, new):
             return
         self.version += 1
-        # Another epoch of the same partitions only replaces the old one.
+        # If only the epoch changed, adding the new epochs replaces the old ones.
         if old is not None and (new is None or not _has_same_partitions(old, new)):
             self._remove(old.assigned, old.epoch)
             self._remove(old.revoking, old.epoch)

@@ -1,9 +1,10 @@
 """The next step of a member with thousands of topics, computed in slices before its heartbeat runs.
 
-An operation runs without a break, so it must not compute much. The computation reads the state of
-one moment. If the member or its target changes meanwhile, it is repeated, and at last left to the
-operation. Other members may move meanwhile: they give up partitions, which this member gets with
-its next heartbeat, or they get partitions, which must not be among those that this member gets.
+An operation cannot pause, so it must not compute much. The computation in slices starts from the
+state at one moment. If the member or its target changes meanwhile, it starts again; after some
+attempts, the operation computes the step itself. The assignments of other members may change
+meanwhile. If they give up partitions, this member gets these with its next heartbeat. If they get
+partitions that this step would add, the step is computed again.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
-# Topics of a member whose step the operation itself computes: 1 ms.
+# Up to this number of topics the operation itself computes the step: 1 ms.
 _FEW: Final = 500
-# Computations, before the operation does it.
+# Attempts to prepare a step before the operation computes it.
 _MOST_ATTEMPTS: Final = 3
 _NONE: Final[Mapping[int, int]] = {}
 
@@ -59,11 +60,11 @@ class StepInputs(NamedTuple):
 
     Attributes:
         member: The member before the step.
-        aim: What it is to reach.
+        aim: The target of the step.
         names: The topics that it subscribes to.
         topics: The cluster's topics.
-        owners: The owners of partitions, those of this group.
-        version: That of the owners.
+        owners: The owners of the group's partitions.
+        version: The version of the owners.
     """
 
     member: ConsumerMember
@@ -79,9 +80,9 @@ class StepInputs(NamedTuple):
         return is_same_moment and self.are_of_same_step(other)
 
     def are_of_same_step(self, other: StepInputs) -> bool:
-        """Return whether the other inputs differ at most by the moves of other members.
+        """Return whether the other inputs differ at most in the assignments of other members.
 
-        The topics may be older: the step is the one of a heartbeat before they changed.
+        The topics may be older: the step then equals that of a heartbeat before they changed.
         """
         aim, other_aim = self.aim, other.aim
         return (
@@ -99,11 +100,11 @@ class PreparedStep(NamedTuple):
     """A step.
 
     Attributes:
-        inputs: What it was computed from.
+        inputs: The state from which it was computed.
         member: The member after the step.
-        record: The record of that; None if nothing changes.
-        assignment: The assignment of a response.
-        returned: The change before it, of a static member that takes its predecessor's place.
+        record: The record of the member after the step; None if nothing changes.
+        assignment: The assignment in the response.
+        returned: The replacement of the predecessor before the step, for a returning static member.
     """
 
     inputs: StepInputs
@@ -113,7 +114,7 @@ class PreparedStep(NamedTuple):
     returned: StaticReturn | None = None
 
     def adds_any_of(self, topic_ids: set[bytes]) -> bool:
-        """Return whether other members now own partitions of these topics that it adds."""
+        """Return whether other members now own partitions of these topics that this step adds."""
         before, after, owners = self.inputs.member, self.member.assigned, self.inputs.owners
         for topic_id in topic_ids & after.keys():
             added = after[topic_id].keys() - before.assigned.get(topic_id, _NONE).keys()
@@ -156,7 +157,7 @@ def is_large(shard: ServingShard, body: Any) -> bool:
 
 
 def _present_member(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
-    """Return the member of a request, before it; None if it is not known."""
+    """Return the member before its request; None if it is unknown."""
     existing = _returning(group, body)
     if existing is not None:
         return joining.successor(existing, body.member_id)
@@ -164,7 +165,7 @@ def _present_member(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
 
 
 def _returning(group: ConsumerGroup, body: Any) -> ConsumerMember | None:
-    """Return the static member whose place the member of a request takes."""
+    """Return the static member that the member of a request replaces."""
     existing = group.static_member(body.instance_id) if body.member_epoch == JOIN_EPOCH else None
     is_away = existing is not None and existing.epoch == LEAVE_STATIC_EPOCH
     return existing if is_away and body.member_id else None
@@ -231,8 +232,8 @@ class PreparedAway(NamedTuple):
     """A static member that leaves for a while.
 
     Attributes:
-        existing: The member before.
-        record: The record of it as away.
+        existing: The member before it leaves.
+        record: The record of the member after it left.
     """
 
     existing: ConsumerMember
@@ -240,7 +241,7 @@ class PreparedAway(NamedTuple):
 
 
 def leaves_much(shard: ServingShard, body: Any) -> ConsumerMember | None:
-    """Return the static member with many topics that leaves for a while with a request."""
+    """Return the static member with many topics whose request says that it leaves for a while."""
     group = shard.groups.get(body.group_id)
     if not isinstance(group, ConsumerGroup) or body.member_epoch != LEAVE_STATIC_EPOCH:
         return None
@@ -249,7 +250,7 @@ def leaves_much(shard: ServingShard, body: Any) -> ConsumerMember | None:
 
 
 def prepare_away(group_id: str, existing: ConsumerMember) -> Steps[PreparedAway]:
-    """Return the record of a static member as away."""
+    """Encode the record of a static member that leaves for a while."""
     record = yield from current_record_in_steps(group_id, existing.as_away())
     return PreparedAway(existing, record)
 

@@ -35,7 +35,7 @@ _NO_INDEXES: frozenset[int] = frozenset()
 
 
 class MemberTarget(NamedTuple):
-    """What a member is to reach.
+    """The target of a member's next step.
 
     Attributes:
         epoch: The assignment epoch.

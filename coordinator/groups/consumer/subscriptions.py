@@ -21,7 +21,7 @@ NO_TOPICS: frozenset[str] = frozenset()
 # Of a string object, its slots in a set and in the counts.
 BYTES_PER_NAME: Final = 64
 _NO_SET: Final = (NO_TOPICS, 0)
-# Topics that are sorted each time: 0.5 ms.
+# Up to this number, topics are sorted each time: 0.5 ms.
 _FEW: Final = 2_000
 
 
@@ -39,7 +39,7 @@ class ResolvedRegex(NamedTuple):
 
 
 class _Hashed(NamedTuple):
-    """The hash of a group's topics, in a version of the hashes of topics."""
+    """The hash of a group's topics, and the version of the topic hashes that it is made of."""
 
     topics: frozenset[str]
     version: int
@@ -67,9 +67,10 @@ class Subscriptions:
         "resolved",
     )
 
-    # _sets: each set of names, itself, and its number of members. _names: numbers of these sets by
-    # topic name. _all_names: soft; the keys of these. _regexes: numbers of members by regular
-    # expression. _in_order: soft; many topics, sorted, as they were asked for last. _hashed: soft.
+    # _sets: each set of names with itself and its number of members. _names: the number of these
+    # sets by topic name. _regexes: the number of members by regular expression. Soft, which means
+    # caches: _all_names, the keys of _names; _in_order, the result of the last sort of many topics;
+    # _hashed.
 
     def __init__(self) -> None:
         self._names: Counter[str] = Counter()
@@ -217,7 +218,7 @@ class Subscriptions:
     def in_order(self, topics: Names, added: Sequence[str] = ()) -> Sequence[str]:
         """Sort topics of the group, quickly if most of them were sorted before.
 
-        `added` are some of them, sorted. They may be all that were not sorted before.
+        `added` is a sorted part of the topics, which may contain all new ones.
         """
         if len(topics) == len(added) and topics.issuperset(added):
             ordered = added
@@ -226,7 +227,7 @@ class Subscriptions:
             missing = topics.difference(known)
             new = [name for name in added if name in missing]
             ordered = [*known, *(new if len(new) == len(missing) else sorted(missing))]
-            # Two sorted runs are only merged.
+            # Python's sort merges two sorted runs in linear time.
             ordered.sort()
         self._in_order = ordered if len(ordered) > _FEW else ()
         return ordered

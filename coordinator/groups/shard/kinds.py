@@ -51,7 +51,7 @@ class GroupKind(Protocol):
         ...
 
     def start_timers(self, shard: ServingShard, now: Moment) -> Steps[None]:
-        """Start the timers of the members of its groups after a load."""
+        """Start the timers of the members of this kind's groups after a load."""
         ...
 
 

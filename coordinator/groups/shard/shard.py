@@ -249,9 +249,9 @@ _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
 
 
 def decoded_value(key: bytes, value: bytes) -> Any:
-    """Decode a record's value, for `replay`; None: `replay` does it.
+    """Decode a record's value for `replay`; return None if `replay` has to decode it.
 
-    It uses no state, so a thread may call it.
+    This function uses no state, so a thread may call it.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed record.

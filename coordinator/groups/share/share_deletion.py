@@ -4,8 +4,8 @@
     DeleteShareGroupOffsets    begin_topic_deletion, then the persister, then finish_topic_deletion
     a topic is deleted         sweep_deleted_topics; the share coordinator deletes the state itself
 
-Topics are `deleting` from the begin until the persister has succeeded, so that a request that is
-repeated deletes the rest.
+Topics are `deleting` from the start of the deletion until the persister has succeeded, so that a
+repeated request deletes the rest.
 
 Source: Kafka's GroupCoordinatorShard.sharePartitionDeleteRequests, initiateDeleteShareGroupOffsets,
 completeDeleteShareGroupOffsets, maybeCleanupShareGroupState.

@@ -1,7 +1,7 @@
 """The step of a member to its target assignment, computed in slices before its heartbeat runs.
 
-An operation runs without a break, so it must not sort and encode 100,000 partitions. Other members
-do not matter: several members may have the same partition.
+An operation cannot pause, so it must not sort and encode 100,000 partitions. The step does not
+depend on other members, because several members may have the same partition.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat
 
-# Topics and partitions of a member whose step the operation itself computes: 1 ms.
+# Up to this number of topics and partitions the operation itself computes the step: 1 ms.
 _FEW: Final = 1_000
-# Computations, before the operation does it.
+# Attempts to prepare a step before the operation computes it.
 _MOST_ATTEMPTS: Final = 3
 
 
@@ -39,8 +39,8 @@ class ShareStep(NamedTuple):
         epoch: The assignment epoch.
         partitions: The member's target assignment.
         member: The member after the step.
-        record: The record of that.
-        assignment: The assignment of a response.
+        record: The record of the member after the step.
+        assignment: The assignment in the response.
     """
 
     before: ShareGroupMember
@@ -53,9 +53,9 @@ class ShareStep(NamedTuple):
     def is_from(
         self, before: ShareGroupMember, epoch: int, partitions: Mapping[bytes, frozenset[int]]
     ) -> bool:
-        """Return whether it is the step of a member to a target.
+        """Return whether this is the step from a member to a target.
 
-        The topics may be older: the step is the one of a heartbeat before they changed.
+        The topics may be older: the step then equals that of a heartbeat before they changed.
         """
         return self.epoch == epoch and self.partitions is partitions and self.before == before
 
@@ -124,7 +124,7 @@ def reconciled_in_steps(
     partitions: Mapping[bytes, frozenset[int]],
     image: ClusterImage,
 ) -> Steps[ShareGroupMember]:
-    """Return the member with its target assignment, or the same if it has it already.
+    """Return the member with its target assignment; the same object if it has it already.
 
     It gets the partitions of topics that exist and that it subscribes to.
     """

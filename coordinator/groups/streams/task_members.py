@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.streams.process_loads import Task
 
-# Tasks or members between two yields: about a millisecond.
+# Number of tasks or members between two yields: about a millisecond.
 WORK_PER_STEP: Final = 200
 
 
@@ -61,7 +61,7 @@ def best_copies(
 
     Args:
         members: In the order in which Kafka visits them.
-        ranks: The places of the subtopologies, by id.
+        ranks: The positions of the subtopologies in their order, by id.
     """
     copies: dict[Task, list[_Copy]] = {}
     for number, member in enumerate(members, 1):
@@ -81,7 +81,7 @@ def best_copies(
 def _note_copies(
     copies: dict[Task, list[_Copy]], ranks: Mapping[str, int], member: TaskMember
 ) -> Steps[None]:
-    """Add a member to the copies of the tasks that it has as standby, or whose offsets it has."""
+    """Add a member as a copy of its standby tasks and of the tasks whose offsets it reports."""
     for subtopology, partitions in member.standby.items():
         rank = ranks.get(subtopology)
         if rank is None:

@@ -58,7 +58,7 @@ def id_lengths(entries: Iterable[Any]) -> Iterable[int]:
 
 
 def reported_size(entries: Iterable[Any] | None) -> int:
-    """Return the bytes of memory, about, that reported offsets will take."""
+    """Return the approximate memory of reported offsets, in bytes."""
     return sum(map(_BYTES_OF_OFFSET.__add__, id_lengths(entries or ())))
 
 

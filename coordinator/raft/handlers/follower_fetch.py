@@ -78,7 +78,7 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
     if follower.download is not None and follower.download.point == snapshot:
         return True  # a piece was late, so this replica has fetched meanwhile
     if snapshot in core.log.snapshots:
-        # Its log contains the snapshot already, so the next fetch would get the same response.
+        # This log contains the snapshot already, so the next fetch would get the same response.
         core.violation(f"the leader names the snapshot {snapshot}, which this replica has")
         return False
     core.give_up_download()

@@ -1,8 +1,8 @@
 """A leader's own log: the first record of its epoch, appends, and the high watermark.
 
     LeaderChange (version 0, without directory ids, as Kafka writes it)
-    with kraft.version 1, and voters that only a storage tool's snapshot contains or that name other
-    listeners or versions of the leader: KRaftVersion, KRaftVoters in the same batch
+    in the same batch: KRaftVersion, KRaftVoters, if kraft.version is 1 and only a storage tool's
+    snapshot contains the voters, or they have other listeners or versions of the leader
 
 Source: Kafka's LeaderState.appendStartOfEpochControlRecords and KafkaRaftClient.
 """

@@ -25,7 +25,7 @@ class Persist(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Append batches at the end of the log: all that one message contains."""
+    """Append all batches of one message at the end of the log."""
 
     batches: tuple[RaftBatch, ...]
 

@@ -3,9 +3,9 @@
     life = MetadataFiles(Random(seed), is_voter=False)
     life.run()
 
-Each batch has other bytes, so the log that a start finds must be a chain of batches that followed
-each other once. A voter syncs, and may lose nothing that it synced; an observer never does, and may
-lose anything except its snapshots.
+The bytes of each batch are unique. So each start can check that the log is a chain of batches that
+were appended one after the other. A voter syncs, and must not lose anything that it synced. An
+observer never syncs, and may lose anything except its snapshots.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from random import Random
 
 LIVES = 4
-# Within a sector, a few sectors, a few pages.
+# Sizes of batches: within a sector, a few sectors, a few pages.
 SIZES = (20, 20, 20, 900, 9_000)
 
 
 class End(NamedTuple):
-    """The end of a log, as the next batch sees it."""
+    """The end of a log, after which the next batch is appended."""
 
     offset: int
     epoch: int
 
 
 class MetadataFiles:
-    """One directory; `counts` are the operations and crashes that happened."""
+    """One directory; `counts` has the numbers of operations and crashes."""
 
     def __init__(self, random: Random, *, is_voter: bool) -> None:
         self.random = random
@@ -48,7 +48,7 @@ class MetadataFiles:
         self.disk = Disk()
         self.epoch = 1
         self._number = 0
-        # The end after which each batch was appended, and the batch before it there.
+        # For each batch: the end after which it was appended, and the batch before that end.
         self._before: dict[bytes, tuple[End, bytes | None]] = {}
         # The batches after the newest snapshot, and what is known about them.
         self.log: list[bytes] = []

@@ -94,7 +94,7 @@ class Broker(abc.ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed."""
+        """Whether the broker was started, and neither stopped nor killed since."""
         return self._process is not None
 
     @property

@@ -23,7 +23,7 @@ _COMPILE_ONCE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Keep the JVM's warnings about an unusable archive out of a tool's standard output.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 _ARCHIVE = "classes.jsa"
-# As it ends, the JVM writes the archive: some seconds of CPU time.
+# The JVM writes the archive when it exits, which takes some seconds of CPU time.
 _ARCHIVE_S = 300.0
 
 

@@ -110,7 +110,7 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _comments_of(source: str) -> Iterator[tuple[int, str]]:
-    """Yield a module's comments, none if there can be no hit: tokenizing all modules takes long."""
+    """Yield a module's comments, or nothing if none can match: tokenizing all modules is slow."""
     after_signs = (line.partition("#")[2] for line in source.splitlines())
     if not any(_PATTERN.search(text) for text in after_signs if text):
         return
@@ -144,7 +144,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("file", nargs="*", type=Path, help="files to check (all of the project)")
     paths = parser.parse_args().file or project_files()
-    gc.disable()  # collections take two thirds of the time: they visit all syntax trees
+    gc.disable()  # collections would visit all syntax trees, in two thirds of the time
     hits = check(paths)
     for hit in hits:
         sys.stdout.write(f"{hit}\n")

@@ -74,8 +74,8 @@ def imports_of(path: Path) -> list[str]:
 def parsed_sources() -> Iterator[None]:
     """Parse without garbage collections, and forget the trees at the end.
 
-    Collections visit all trees again and again: they take two thirds of the time. Trees that stay
-    would slow down each collection of later tests.
+    Collections would visit all trees again and again, which takes two thirds of the time. Trees
+    that stay in memory would slow down each collection of later tests.
     """
     gc.disable()
     try:

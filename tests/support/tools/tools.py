@@ -83,9 +83,10 @@ def javac_command() -> list[str]:
 
 @cache
 def kafka_jars() -> Path:
-    """Return the folder with Apache Kafka's jars; the class path is `<it>/*`.
+    """Return the folder with Apache Kafka's jars; the class path is `FOLDER/*`.
 
-    Checkouts that share a virtual environment get the same path, and so the same class archive.
+    Checkouts that share a virtual environment get the same path, and therefore share a class
+    archive.
     """
     folder = _installed(f"kafka-{KAFKA_VERSION}", lambda folder: _install_jars(KAFKA_JARS, folder))
     return folder.resolve()

@@ -114,7 +114,7 @@ async def _beat_in_slices(
     broker: Broker, shard: GroupShard, heard: ConsumerHeartbeat
 ) -> Mapping[str, Any]:
     """Compute the next step of a member with many topics in slices, then run the operation."""
-    # One member at a time: the targets of many members that wait for each other would change first.
+    # One member at a time: if many computations alternated, targets would change before they end.
     async with broker.groups.preparing_steps:
         prepared = await hashing.in_slices(broker, prepared_step.prepare(shard, heard))
         beat = partial(heartbeat, prepared=prepared)
@@ -125,7 +125,7 @@ async def _beat_in_slices(
 async def _leave_in_slices(
     broker: Broker, member: ConsumerMember, heard: ConsumerHeartbeat
 ) -> Mapping[str, Any]:
-    """Encode a static member with many topics as away in slices, then run the operation."""
+    """Encode the record of a leaving static member in slices, then run the operation."""
     group_id = heard.body.group_id
     away = await hashing.in_slices(broker, prepared_step.prepare_away(group_id, member))
     beat = partial(heartbeat, prepared=away)

@@ -190,7 +190,7 @@ def _try(host: str, port: int) -> int | None:
 
 
 def http_urls_of(ready_lines: Iterable[Sequence[str]]) -> dict[int, str]:
-    """Return the HTTP addresses that ready lines name, by node id."""
+    """Return the HTTP addresses in the ready lines, by node id."""
     urls: dict[int, str] = {}
     for lines in ready_lines:
         node = _NODE.search(lines[0])

@@ -35,7 +35,7 @@ class _OwnBroker(NamedTuple):
 
     @classmethod
     def of(cls, address: str | None, http: Sequence[str], *, is_test_mode: bool) -> _OwnBroker:
-        """Return the broker of flags; `http` are BROKER_ID=URL, the token is in the environment."""
+        """Return the broker from flags; `http` has BROKER_ID=URL. The environment has the token."""
         import os  # noqa: PLC0415 - keeps --help fast
 
         from wirebroker.broker.console_process import HTTP_TOKEN_VARIABLE  # noqa: PLC0415
@@ -103,7 +103,7 @@ def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
     "test_urls",
     multiple=True,
     metavar="NAME=URL",
-    help="HTTP address of a cluster's broker in test mode (repeatable): its clock and faults.",
+    help="Control a cluster's broker in test mode at this HTTP address (repeatable).",
 )
 @_with_web_settings
 @click.option(
@@ -217,7 +217,7 @@ def _settings(
 def _with_http(
     clusters: list[ClusterSettings], own: _OwnBroker, test_urls: tuple[str, ...]
 ) -> list[ClusterSettings]:
-    """Add the HTTP addresses of flags, and those of the own broker to clusters that have none."""
+    """Add the addresses of `--test-url`, and the own broker's to its cluster if that has none."""
     from wirebroker.client.addresses import addresses_of  # noqa: PLC0415 - keeps --help fast
     from wirebroker.console.model.http_settings import (  # noqa: PLC0415
         TEST_URL,

@@ -143,10 +143,10 @@ async def throttle_new_moves(
     goals: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int,
 ) -> list[int]:
-    """Set the throttle of new moves, and of the running ones, whose lists would be replaced.
+    """Set the throttle of new moves, and of running moves, whose lists would otherwise be lost.
 
-    Returns the brokers that do not respond and are not throttled: those of running moves, and
-    stopped ones, which copy nothing.
+    Returns the brokers that do not respond and are not throttled: brokers of running moves, and
+    stopped brokers, which copy nothing.
 
     Source: Kafka's ReassignPartitionsCommand.calculateProposedMoveMap.
     """

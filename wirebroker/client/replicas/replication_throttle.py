@@ -23,7 +23,7 @@ _FOLLOWERS: Final = "follower.replication.throttled.replicas"
 THROTTLED_REPLICAS: Final = (_LEADERS, _FOLLOWERS)
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
-# A broker that does not respond is not waited for longer.
+# The longest wait for a broker that does not respond.
 PATIENCE_S: Final = 3.0
 
 # For moves between log directories.

@@ -128,7 +128,7 @@ async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[Acce
     """Delete the matching ACLs, and return them.
 
     Raises:
-        ClientError: One is refused; the message says how many were deleted.
+        ClientError: A deletion is refused; the message says how many ACLs were deleted.
     """
     body = {"filters": [_filter_row(rule_filter)]}
     answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)

@@ -60,7 +60,7 @@ async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int])
     """Remove a user's credentials, one request for each mechanism.
 
     Raises:
-        ClientError: One is refused; the message says how many were removed before.
+        ClientError: A removal is refused; the message says how many succeeded before.
     """
     for count, mechanism in enumerate(mechanisms):
         try:

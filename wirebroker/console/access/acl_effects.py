@@ -36,7 +36,7 @@ MOST_NAMES: Final = 50
 MOST_OTHERS: Final = 50
 _MOST_NAMES_OF_OTHERS: Final = 10
 _MOST_CHANGED: Final = 50
-# Principals and hosts of changed ACLs that are compared, besides those with overlaps.
+# Principals and hosts of changed ACLs to compare, in addition to those with overlaps.
 _MOST_OWN: Final = 50
 _MOST_SHOWN: Final = 5
 _WORDS: Final = {number: word for word, number in OPERATIONS.items()}
@@ -80,7 +80,7 @@ def matching_names(rule: AccessRule, snapshot: ClusterSnapshot) -> list[str]:
 
 
 class _ExistingNames:
-    """The existing resources by type, sorted: an ACL is not compared with each of them."""
+    """The existing resources by type, sorted, so that an ACL is not compared with all of them."""
 
     __slots__ = ("_names",)
 
@@ -88,7 +88,7 @@ class _ExistingNames:
         self._names = {"topic": sorted(snapshot.topics), "group": sorted(snapshot.groups)}
 
     def matching(self, rule: AccessRule, most: int) -> list[str]:
-        """Return some resources of an ACL's pattern; without any, the name of the pattern."""
+        """Return some resources that match an ACL's pattern, or the pattern's name without any."""
         is_wildcard = rule.pattern_type == "literal" and rule.resource_name == WILDCARD
         if rule.pattern_type == "literal" and not is_wildcard:
             return [rule.resource_name]
@@ -96,7 +96,7 @@ class _ExistingNames:
         names = self._names.get(rule.resource_type, [])
         first = bisect_left(names, prefix)
         found = names[first : first + most]
-        # With no such resource yet, the pattern itself names future ones.
+        # If no resource matches yet, the pattern's name represents future ones.
         return [name for name in found if name.startswith(prefix)] or [rule.resource_name]
 
 

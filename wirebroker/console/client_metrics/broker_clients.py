@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wirebroker.console.client_metrics.text_page import ClientSample, ClientSamples
 
-# The type of meters of addresses; the others are Kafka's quota types.
+# The kind of meter that measures IP addresses; the other kinds are Kafka's quota types.
 ADDRESS: Final = "Address"
 _QUOTED: Final = re.compile(r'"(.*)"', re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -41,7 +41,7 @@ class ClientConnections(NamedTuple):
 
 
 class ClientMeter(NamedTuple):
-    """What clients that share a quota use; an empty name matches any.
+    """The use of a quota by the clients that share it; an empty name matches any.
 
     Attributes:
         kind: Kafka's quota type, or ADDRESS.
@@ -58,7 +58,7 @@ class ClientMeter(NamedTuple):
 
 
 class BrokerClients(NamedTuple):
-    """The clients of a broker; with a `failure`, the rest is what was last read.
+    """The clients of a broker; with a `failure`, the other values are those last read.
 
     Attributes:
         is_cut: Whether the page has more series than are read.
@@ -88,9 +88,9 @@ def broker_clients(page: ClientSamples, now_ms: int) -> BrokerClients:
 
 
 def _connections(samples: Iterable[ClientSample]) -> list[ClientConnections]:
-    """Return the connections by the most detailed of their metrics.
+    """Return the connections from the most detailed metric of the page.
 
-    A page may have the same connections by several names, and one sample for each network thread.
+    A page may report the same connections under several names, with one sample per network thread.
     """
     counts: dict[str, Counter[tuple[str, str, str, str | None]]] = {}
     for sample in samples:

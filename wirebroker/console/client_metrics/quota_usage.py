@@ -1,7 +1,7 @@
 """How much of each quota is used.
 
-Quotas limit clients on each broker for itself, so the busiest broker decides. A default quota
-limits each of its users for itself, so the busiest one decides.
+Each broker applies quotas separately, so the use is that of the busiest broker. A default quota
+applies to each of its users separately, so the use is that of the busiest user.
 
 Source: the order in which quotas apply: KIP-55, KIP-546, KIP-612.
 """
@@ -46,7 +46,7 @@ class QuotaUse(NamedTuple):
         broker_id: Where it is used.
         who: The user, client id or address, for quotas with a default; else empty.
         throttle_ms: The longest throttle time of its clients on any broker; None if unknown.
-        client_count: Users, client ids or addresses that it limits, on their brokers.
+        client_count: The users, client ids or addresses that it limits, counted on each broker.
     """
 
     rate: float
@@ -59,9 +59,9 @@ class QuotaUse(NamedTuple):
 def uses_of(
     quotas: Mapping[QuotaEntity, Collection[str]], clients: Mapping[int, BrokerClients]
 ) -> dict[tuple[QuotaEntity, str], QuotaUse]:
-    """Return the use of quotas by entity and key; those that are not used are missing.
+    """Return the use of quotas by entity and key, without unused quotas.
 
-    `quotas` are the keys of each entity.
+    `quotas` has the keys of each entity.
     """
     uses: dict[tuple[QuotaEntity, str], QuotaUse] = {}
     for broker_id, of_broker in clients.items():
@@ -78,7 +78,7 @@ def uses_of(
 
 
 def _candidates(meter: ClientMeter) -> Iterator[QuotaEntity]:
-    """Yield the entities whose quota the meter may measure, the first of which applies."""
+    """Yield the entities whose quota the meter may measure; the first with a quota applies."""
     users = (meter.user, None) if meter.user else ()
     client_ids = (meter.client_id, None) if meter.client_id else ()
     if meter.kind == ADDRESS:

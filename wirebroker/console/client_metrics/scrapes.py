@@ -2,8 +2,8 @@
 
     http://broker1:9404/metrics?name[]=wirebroker_connections&name[]=…
 
-wirebroker and the JMX exporter return only the metrics whose names are given. If they return none,
-the whole page is read: other exporters may refuse or ignore the query.
+wirebroker and the JMX exporter return only the named metrics. If the response has none of them, the
+whole page is read, because other exporters may refuse or ignore the query.
 """
 
 from __future__ import annotations

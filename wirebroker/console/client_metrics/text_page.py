@@ -16,7 +16,7 @@ from wirebroker.base.client_metric_names import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# Samples that are kept of a page.
+# The most samples to keep of a page.
 MOST_SAMPLES: Final = 10_000
 _MOST_LABEL_CHARACTERS: Final = 300
 _SAMPLE: Final = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
@@ -27,7 +27,7 @@ _NAMES: Final = frozenset(name.encode() for name in ALL)
 
 
 class ClientSample(NamedTuple):
-    """A sample; label names are in lower case without underscores, so that spellings are equal."""
+    """A sample; label names are in lower case without underscores, so all spellings are equal."""
 
     name: str
     labels: Mapping[str, str]
@@ -35,7 +35,7 @@ class ClientSample(NamedTuple):
 
 
 class ClientSamples(NamedTuple):
-    """The known samples of a page; `is_cut` if there are more than are kept."""
+    """The known samples of a page; `is_cut` is true if more were found than are kept."""
 
     samples: list[ClientSample]
     is_cut: bool

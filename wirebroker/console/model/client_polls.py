@@ -12,7 +12,7 @@ from wirebroker.console.client_metrics.scrapes import read_client_samples
 if TYPE_CHECKING:
     from wirebroker.console.model.polled_cluster import PolledCluster
 
-# A poll reads the pages of this many brokers, those that wait longest first.
+# A poll reads the pages of at most this number of brokers, the longest waiting first.
 _MOST_AT_ONCE: Final = 10
 # Reading its page takes at most this share of a broker's time.
 _SHARE: Final = 0.005
@@ -22,7 +22,7 @@ _RETRY_S: Final = 60.0
 
 
 async def poll_clients(cluster: PolledCluster) -> None:
-    """Read the metrics pages that are due; a failure is a value of its broker."""
+    """Read the metrics pages that are due; store a failure with its broker's values."""
     due = cluster.state.clients_due
     now = cluster.clock.monotonic()
     ready = [broker_id for broker_id in cluster.http.metrics_urls if due.get(broker_id, now) <= now]

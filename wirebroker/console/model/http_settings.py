@@ -4,7 +4,7 @@ wirebroker.test.url=http://127.0.0.1:8080
 wirebroker.metrics.urls=1=http://broker1:9404/metrics,2=http://broker2:9404/metrics
 wirebroker.http.token=…
 
-A cluster cannot name addresses: it could make the console send requests to others.
+Addresses never come from the cluster: it could make the console send requests to other hosts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class HttpSettings(NamedTuple):
     """The HTTP addresses of a cluster.
 
     Attributes:
-        test_url: Of a broker in test mode, without a path; None for none.
-        token: None for none.
+        test_url: The address of a broker in test mode, without a path, or None.
+        token: The token that the brokers require, or None.
         metrics_urls: The metrics pages of brokers, by broker id.
     """
 

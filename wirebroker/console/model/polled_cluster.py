@@ -32,7 +32,7 @@ class PolledCluster:
     Attributes:
         http: The HTTP addresses of its brokers.
         spent_s: Seconds by broker since `take_spent`; -1 for requests to any broker. The time of
-            the network does not count: about that of the fastest response.
+            the network is not counted: it is estimated as the time of the fastest response.
     """
 
     __slots__ = ("_fastest_s", "client", "clock", "http", "spent_s", "state")

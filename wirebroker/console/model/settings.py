@@ -155,7 +155,7 @@ def cluster_of_properties(name: str, settings: Mapping[str, str]) -> ClusterSett
 
 
 def with_http(cluster: ClusterSettings, added: Mapping[str, str]) -> ClusterSettings:
-    """Return a cluster with further settings for HTTP, which replace its own.
+    """Return a cluster with additional settings for HTTP, which override its own.
 
     Raises:
         ValueError: A URL is invalid.

@@ -101,6 +101,6 @@ async def quotas(request: Request) -> Response:
 async def _uses(
     quotas: Iterable[EntityQuotas], clients: Mapping[int, BrokerClients]
 ) -> dict[tuple[QuotaEntity, str], QuotaUse]:
-    """Return how much of the quotas is used; in a thread, as there may be 10,000 of each."""
+    """Return the use of quotas, computed in a thread: there may be 10,000 quotas and clients."""
     keys = {entity_of(quota.entity.items()): quota.values.keys() for quota in quotas}
     return await in_thread(Work.LISTS, uses_of, keys, clients)

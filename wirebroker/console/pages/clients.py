@@ -43,7 +43,7 @@ async def clients(request: Request) -> Response:
     """Show the connections of all brokers with a metrics page.
 
     Raises:
-        HTTPException: 404, the console has no address of one.
+        HTTPException: 404, the console has no address of a metrics page.
     """
     collector = collector_of(request)
     if not is_section_shown("clients", collector):

@@ -18,7 +18,7 @@ _DAY_S: Final = 86_400
 _MOST_PERCENT: Final = 9999.0
 # datetime ends with the year 9999.
 _LAST_MS: Final = 253_402_300_799_999
-# A word with a dot, an underscore or a digit inside, or before a colon.
+# A first word that contains a dot, an underscore or a digit, or that ends with a colon.
 _NAME_FIRST: Final = re.compile(r"\S*(?:[._]\w|\d|:(?:\s|$))")
 
 
@@ -135,7 +135,7 @@ def parsed_time(text: str) -> int:
 
 
 def sentence(text: str) -> str:
-    """Return a clause as a sentence, with a capital and a full stop.
+    """Return a clause as a sentence, with a capital letter and a full stop.
 
     A name at the beginning keeps its case: `retention.ms: …`, `orders-0: …`.
     """

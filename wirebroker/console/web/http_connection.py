@@ -27,15 +27,15 @@ class HttpConnection(H11Protocol):
 
     It is closed if it has been without a new request for the whole time between two checks. It is
     aborted if its client reads nothing of a response for three checks, or if it is still open at
-    the next check after it was closed. Connections above the limit are aborted at once. Over TLS
-    they count from the end of the handshake, which asyncio ends after a minute.
+    the next check after it was closed. Connections above the limit are aborted immediately. A TLS
+    connection counts after its handshake, which asyncio limits to a minute.
     """
 
     _check: asyncio.TimerHandle | None = None
     _checked_cycle: Any = None
     _is_paused = False
     _was_closing = False
-    # At the last check, if it found a response that the client has not read.
+    # The unread bytes at the last check; None if no response was unread.
     _unread_bytes: int | None = None
     _unread_checks = 0
 
@@ -91,8 +91,8 @@ class HttpConnection(H11Protocol):
     def _is_unread(self) -> bool:
         """Return whether the client has read nothing for some checks.
 
-        No more is written meanwhile, so what is unread shrinks if the client reads. Its system
-        announces that late, in parts of up to half of its buffer.
+        Nothing more is written meanwhile, so the number of unread bytes shrinks if the client
+        reads. The client's system announces reads late, in parts of up to half of its buffer.
         """
         unread = self.transport.get_write_buffer_size() + self._queued_by_system()
         is_read = self._unread_bytes is None or unread < self._unread_bytes

@@ -87,7 +87,7 @@ class EntryCommand(NamedTuple):
 
 
 class EntryHead(NamedTuple):
-    """The first part of an entry: what an index needs.
+    """The first part of an entry, with the fields that an index needs.
 
     Attributes:
         kind: Its kind.

@@ -65,7 +65,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 class _Share(NamedTuple):
-    """A queue's share of a transaction: the most entries, and the bytes where it ends."""
+    """A queue's share of a transaction: the most entries, and the plan's size at which it ends."""
 
     entries: int
     plan_bytes: int
@@ -179,11 +179,11 @@ class DeliveryMachine:
     def _due_queues(
         self, partitions: Collection[PendingPartition], now_ms: int, most: int
     ) -> list[tuple[PendingPartition, int]]:
-        """Return at most so many queues of partitions with due entries, the earliest first.
+        """Return at most `most` queues of partitions with due entries, the earliest first.
 
         They share a transaction, so that many entries for one topic do not delay those for others.
-        They are served from the end: what the later ones leave of their shares is for those with
-        the longest backlog.
+        The last queue is served first: the queues with the longest backlog, at the start of the
+        list, then get the parts of the transaction that other queues did not use.
         """
         due = [
             (due_ms, partition.number, queue)
@@ -277,7 +277,7 @@ class DeliveryMachine:
         return partition_for(delivery_id.encode(), self._pending_count)
 
     def _plan_garbage(self, partition: PendingPartition, plan: TransactionPlan, most: int) -> int:
-        """Plan the end of at most so many names; return their number."""
+        """Plan the removal of at most `most` garbage names from the topic; return their number."""
         garbage = partition.store.garbage(most)
         if garbage:
             plan.ended += [EndedName(partition.number, name) for name in garbage]

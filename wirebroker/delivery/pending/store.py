@@ -44,9 +44,9 @@ _SCHEMA_VERSION: Final = 2
 _MOST_CACHE_KIB: Final = 4_096
 _LEAST_CACHE_KIB: Final = 64
 _CACHE_KIB_OF_ALL: Final = 32_768
-# A few topics are rarely in the same queue; each queue that is not empty is looked at in each turn.
+# Enough that a few topics are rarely in the same queue. Each turn looks at all queues with entries.
 _QUEUES: Final = 64
-# The due time of an entry, also if it is postponed.
+# The due time of an entry, even if it is postponed.
 _OWN_DUE: Final = "coalesce(own_due, due)"
 _BY_DUE_TIME: Final = attrgetter("due_ms")
 
@@ -56,7 +56,7 @@ class StoredEntry(NamedTuple):
 
     Attributes:
         name: The entry's name.
-        due_ms: When it is due, also if it is postponed; 0 if a command made it due.
+        due_ms: When it is due, even if it is postponed; 0 if a command made it due.
         value: See entry.py.
     """
 
@@ -76,9 +76,9 @@ class PendingStore:
     """
 
     def __init__(self, path: Path | None, *, open_count: int = 1) -> None:
-        """Open an index, which is created if it is missing; None keeps it in memory.
+        """Open an index, or create it if it is missing; without a path it is in memory.
 
-        `open_count` is the number of indexes that are open at a time: they share the memory.
+        `open_count` is the number of indexes that are open at the same time: they share the memory.
 
         Raises:
             sqlite3.DatabaseError: The file is damaged, or has another version.
@@ -200,7 +200,7 @@ class PendingStore:
     def due_in_queue(self, queue: int, now_ms: int, most: int) -> Iterator[StoredEntry]:
         """Yield the entries of a queue that can be delivered by a time, the earliest first.
 
-        They are read one by one. Postponed entries follow when their pause has ended.
+        They are read one by one. Postponed entries are included once their pause has ended.
         """
         rows = self._database.execute(
             f"SELECT name, {_OWN_DUE}, value FROM entries WHERE queue = ? AND due <= ?"  # noqa: S608 - constant
@@ -214,11 +214,11 @@ class PendingStore:
             rows.close()
 
     def next_due_ms(self) -> int | None:
-        """Return when the next entry is due, or its pause ends; None if none waits."""
+        """Return the time at which the next entry can be delivered; None if no entry is pending."""
         return min((due_ms for due_ms, _ in self._next_by_queue()), default=None)
 
     def due_queues(self, now_ms: int) -> list[tuple[int, int]]:
-        """Return the queues with deliverable entries: earliest due time and number of each."""
+        """Return the earliest due time and the number of each queue with deliverable entries."""
         return [(due_ms, queue) for due_ms, queue in self._next_by_queue() if due_ms <= now_ms]
 
     def _next_by_queue(self) -> Iterator[tuple[int, int]]:
@@ -256,9 +256,9 @@ class PendingStore:
 
 
 def saved_due_counts(path: Path, limits_ms: list[int]) -> list[int] | None:
-    """Return `due_counts` of an index as of its last commit, from any thread.
+    """Return `due_counts` of an index as of its last commit; any thread may call this.
 
-    None if the file is missing or has another version: it may be replaced meanwhile.
+    Return None if the file is missing or has another version: it may be replaced meanwhile.
     """
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)

@@ -67,9 +67,9 @@ class DeliveryFigures:
         self._paths = {partition.number: partition.store.path for partition in partitions}
 
     def _count_pending(self) -> list[int]:
-        """Return how many records are pending, by horizon, in the thread of the page.
+        """Return how many records are pending, by horizon; runs in the thread of the page.
 
-        Counting is linear in the pending records, and due records must not wait for it.
+        The time of counting grows with the pending records, and due records must not wait for it.
         """
         paths = self._paths
         with self._counting:
@@ -128,7 +128,7 @@ _HELP: Final = {
     "retried": "Retried records returned to their topics.",
     "dead_letters": "Records that became dead letters.",
     "transactions": "Committed transactions.",
-    "pending": "Pending records that are due within a time, counted at most once a minute.",
+    "pending": "Pending records that are due within a period, counted at most once a minute.",
     "partitions": "Partitions of the pending topic from which this instance delivers.",
     "lateness": "Time from a record's due time to the commit of its delivery.",
 }

@@ -1,7 +1,7 @@
 """Work for the instance's thread, from its readers and producers: functions, carried out in order.
 
-So all state of an instance belongs to one thread. Results of transactions are carried out first:
-due records wait for them, and must not wait for the batches of input that were read before.
+So all state of an instance belongs to one thread. Results of transactions are processed first: due
+records wait for them, and must not also wait for batches of input that were read earlier.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ class IndexDirectory:
         self._clock = clock
 
     def open(self, number: int, end: int, *, open_count: int) -> PendingPartition:
-        """Return a partition with its index, which is rebuilt if it cannot be continued.
+        """Return a partition with its index, which is rebuilt if it cannot be used.
 
-        The partition is loaded when it was read up to `end`. `open_count` partitions are open at a
-        time.
+        The partition is loaded once it is read up to `end`. `open_count` is the number of
+        partitions that are open at the same time.
         """
         path = self._directory / f"pending-{number}.sqlite"
         now_ms = self._clock.now_ms()

@@ -172,7 +172,7 @@ class ServiceInstance:
         return max(wait_s, 0.0)
 
     def _begin(self) -> None:
-        """Begin the transactions that may begin: first the one that stores replacements."""
+        """Begin all transactions that may begin, first the one that stores replacements."""
         for lane in self._lanes:
             now = self._clock.monotonic()
             if lane.is_open or now < lane.begins_at:

@@ -47,7 +47,7 @@ _QUEUE_KIB: Final = 4_096
 _FETCH_BYTES: Final = 4 << 20
 # The broker responds earlier if there are records.
 _PENDING_WAIT_MS: Final = 500
-# Due records wait while a batch is processed: about 5 ms.
+# Due records wait while a batch of this size is processed: about 5 ms.
 _MOST_IN_BATCH: Final = 250
 _UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
 

@@ -74,7 +74,7 @@ class _Failure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The error, with the right that the service lacks."""
+        """The text of the error, which names the right that the service lacks."""
         if self.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return f"the service has no right to write to topic {self.topic}"
         return self.error.str()

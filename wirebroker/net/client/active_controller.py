@@ -48,7 +48,7 @@ class NotControllersError(CannotConnectError):
 
 
 class DeniedByControllersError(CannotConnectError):
-    """A controller denies this node ClusterAction, and none names the active controller."""
+    """No controller names the active one, and at least one denies this node ClusterAction."""
 
 
 class ActiveController:
@@ -108,7 +108,7 @@ class ActiveController:
         # The last inactive one.
         self._failed: PeerAddress | None = None
         self._looking = asyncio.Lock()
-        # The results of the present lookup that name no active controller.
+        # The results of the current lookup that do not name an active controller.
         self._problems: list[LookupProblem] = []
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
@@ -167,9 +167,9 @@ class ActiveController:
         """Return the active controller; look it up if it is unknown.
 
         Raises:
-            NotControllersError: All known addresses are brokers'.
-            DeniedByControllersError: They deny this node every right to know it.
+            NotControllersError: All known addresses belong to brokers.
             CannotConnectError: No controller names it in time.
+            DeniedByControllersError: The same, and one denies this node ClusterAction.
         """
         if self._current is not None:
             return self._current

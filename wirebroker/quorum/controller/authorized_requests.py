@@ -1,4 +1,4 @@
-"""Requests to the controller, as far as the ACLs authorize their clients.
+"""Requests to the controller, limited to the parts that the ACLs allow.
 
 Source: Kafka's ControllerApis.
 """
@@ -28,7 +28,7 @@ async def carry_out_authorized(
     clock: Clock,
     carry_out: Callable[[ControllerRequest], Awaitable[dict[str, Any]]],
 ) -> dict[str, Any]:
-    """Carry out what a client may request; return the response with what it may see.
+    """Carry out the allowed part of a request; return the response that the client may see.
 
     Raises:
         KafkaError: The whole request is refused.

@@ -1,4 +1,4 @@
-"""The first activation of a quorum's only voter, which its start waits for."""
+"""The first activation of a quorum's only voter; the start of the node waits for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FirstActivation:
-    """The result of the activation, while the start waits for it."""
+    """The result of the first activation, while the start waits for it."""
 
     __slots__ = ("_result",)
 
@@ -26,7 +26,7 @@ class FirstActivation:
         self._result = asyncio.get_running_loop().create_future()
         start()
         await self._result
-        # After a failure it stays: the activation may fail as well, and that is no other failure.
+        # After a failure the result stays: a later failure of the activation has the same cause.
         self._result = None
 
     def end(self, error: Exception | None = None) -> bool:

@@ -4,10 +4,10 @@
     segments    [0, 40) .... [100, 160) .... [200, 230)
                        gap below            gap above the snapshot's end, at 100
 
-The snapshot contains all records below its end, so segments before a gap there are deleted. Above
-it, records are missing. A voter has synced its records, so its disk is damaged, and its start is
-refused. An observer does not sync: a power failure may lose any of its writes. It truncates the
-log at the gap and fetches the later records again.
+The snapshot contains all records below its end, so the segments before a gap below its end are
+deleted. A gap above its end means that records are missing. A voter has synced its records, so its
+disk is damaged, and it refuses to start. An observer does not sync, so a power failure may lose any
+of its writes. It truncates the log at the gap and fetches the later records again.
 
 Source: Kafka's LogLoader.recoverLog and KafkaRaftLog.truncateToLatestSnapshot.
 """
@@ -39,7 +39,7 @@ class RecoveredLog:
 
     Attributes:
         segments: Oldest first.
-        batches: Those after the snapshot.
+        batches: The batches after the snapshot.
         epochs: Each epoch and its first offset, oldest first; also those before the snapshot.
         end_offset: The end of the log; None if it has no segments.
     """
@@ -60,8 +60,8 @@ class RecoveredLog:
         Args:
             directory: The log's directory, for messages.
             start: The end of the newest snapshot, or 0.
-            may_refetch: Whether missing records can be fetched again, because this copy of the log
-                does not count: an observer's.
+            may_refetch: Whether missing records can be fetched again, because this replica is an
+                observer, whose copy of the log does not count.
         """
         self._directory = directory
         self._start = start
@@ -89,7 +89,7 @@ class RecoveredLog:
                 if self.end_offset < base_offset <= self._start:
                     LOGGER.warning(
                         "%s: deleting the records before offset %d, which a snapshot contains: "
-                        "those from %d on are missing",
+                        "records from offset %d on are missing",
                         self._directory,
                         base_offset,
                         self.end_offset,
@@ -165,7 +165,7 @@ class RecoveredLog:
                 recovery.cut_bytes,
                 recovery.reason,
             )
-            # Otherwise another crash may bring some of these bytes back after later batches.
+            # Otherwise some of these bytes may reappear after later batches, after another crash.
             segment.log.sync()
         if gap_end is not None:
             self._note_gap(expected, gap_end)
@@ -185,8 +185,8 @@ class RecoveredLog:
                 "restore the directory from a backup",
             )
         LOGGER.warning(
-            "%s: truncating the log to offset %d: the next records before %d are missing, as after "
-            "a power failure; they will be fetched again",
+            "%s: truncating the log to offset %d: the records up to offset %d are missing, as "
+            "after a power failure; they will be fetched again",
             self._directory,
             expected,
             actual,

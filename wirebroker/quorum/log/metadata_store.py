@@ -129,15 +129,16 @@ class MetadataStore:
         start = newest.end_offset
         log = RecoveredLog(self._directory, start=start, may_refetch=may_refetch)
         log.recover(self._segments)
-        # The log may be empty, or end before a snapshot of its leader that a crash kept from
-        # replacing it, by offset or by epoch. See Kafka's truncateToLatestSnapshot.
+        # The log may be empty. Or it may end, by offset or epoch, before a snapshot of its leader:
+        # a crash happened before the snapshot replaced the log. See Kafka's
+        # truncateToLatestSnapshot.
         is_replaced = log.end_offset is None or log.end_offset < start
         is_replaced = is_replaced or log.last_epoch < newest.epoch
         if is_replaced or not log.check_start():
             log.delete()
             log.segments.append(self._new_segment(start))
         self._segments = log.segments
-        # A killed process may have created the last segment without syncing its name.
+        # A killed process may have created the last segment without syncing the directory.
         self._has_new_segment = True
         self.end_offset = start if log.end_offset is None else log.end_offset
         self._check_epochs(log)
@@ -146,7 +147,7 @@ class MetadataStore:
         return log.batches
 
     def _check_epochs(self, log: RecoveredLog) -> None:
-        """Write the epochs of the batches: the file is not synced, and may be older.
+        """Write the epochs of the batches to their file, which is not synced and may be older.
 
         Raises:
             StartError: An epoch is invalid; the checksum does not cover it.
@@ -165,7 +166,7 @@ class MetadataStore:
         self._epochs.persist()
 
     def _delete_snapshots_before_start(self) -> None:
-        """Delete the snapshots whose later records are deleted: no follower can begin with them."""
+        """Delete snapshots that end before the log begins: no follower can begin with them."""
         for old in self.snapshots[:-1]:
             if old.end_offset < self.start_offset:
                 self._files.unlink(f"{self._directory}/{old.file_name}")
@@ -214,7 +215,7 @@ class MetadataStore:
             # Before the truncation: later segments must not follow a gap.
             self._files.sync_directory(self._directory)
         self._segments[-1].truncate_to(offset)
-        # Otherwise a power failure may leave one of these batches before a later leader's.
+        # Otherwise one of these batches may reappear before a later leader's after a power failure.
         self._segments[-1].log.sync()
         self.end_offset = min(self.end_offset, offset)
         self._epochs.truncate_from_end(self.end_offset)

@@ -84,7 +84,7 @@ async def find_cluster(
     """Return the cluster's id and the local address of the connection to its controller.
 
     Args:
-        controllers: Those of the cluster.
+        controllers: The client of the cluster's controllers.
         config: The configuration of this node, for errors.
         clock: The clock.
         timeout_s: How long to look for the active controller.

@@ -1,9 +1,9 @@
-"""Decides when the refusals of controllers are final: this node can then not follow them.
+"""Decides when the refusals of controllers are final, so that this node must shut down.
 
 A controller that does not lead may have an outdated image, and a leader loads its ACLs when its
-term begins. So once this node follows a leader, only that one counts, and only if it refuses for
-`PATIENCE_S`. A node without rights never learns who leads: before it follows a leader, all
-controllers count, for `FIRST_PATIENCE_S`.
+term begins. So once this node follows a leader, only that leader's refusals count, and only if they
+last for `PATIENCE_S`. A node without rights never learns who leads. So before it follows a leader,
+the refusals of all controllers count, if they last for `FIRST_PATIENCE_S`.
 
 Source: none. Apache Kafka's broker ends at the first refusal.
 """

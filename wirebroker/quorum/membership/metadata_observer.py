@@ -265,7 +265,7 @@ class MetadataObserver:
         self._fail(f"the metadata log cannot be written: {error}")
 
     def _refused(self, address: PeerAddress, error: ErrorCode) -> None:
-        """Fail if the followed leader keeps refusing this node, or all controllers before that."""
+        """Fail if the followed leader, or before one is followed, all controllers keep refusing."""
         if error not in _FATAL:
             return
         leader = self.node.known_leader

@@ -35,9 +35,9 @@ LOGGER = logging.getLogger(__name__)
 class CommittedRecords:
     """Applies committed records, in a task while there are any.
 
-    `on_applied` is called after each applied change; after the last one when `is_idle` says so;
-    `on_failure` with the reason when applying ends, because a record is damaged or of a newer
-    version.
+    `on_applied` is called after each applied change; after the last one, `is_idle` is true.
+    `on_failure` is called with the reason when applying ends because a record is damaged or has a
+    newer version.
     """
 
     __slots__ = (

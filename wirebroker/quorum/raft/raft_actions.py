@@ -1,7 +1,7 @@
-"""The actions of one replica's machine: what each does to files, connections and callers.
+"""Performs the actions of one replica's machine: on files, connections and callers.
 
-A step's actions are performed in order and in one turn of the event loop (raft_steps.py). What
-takes longer begins a task (raft_tasks.py). Persist is not among them: a thread writes it.
+A step's actions are performed in order and in one turn of the event loop (raft_steps.py). Longer
+work runs in a task (raft_tasks.py). Persist is not among these actions: a thread writes it.
 
 Source: Kafka's KafkaRaftClient.
 """
@@ -59,11 +59,11 @@ class QuorumLeadership(NamedTuple):
 
 
 class RaftListener(NamedTuple):
-    """What a replica calls within a step; none of it may call the replica.
+    """Functions that a replica calls within a step; they must not call the replica.
 
     Attributes:
         on_leadership: Called with each new leader or epoch.
-        on_voters: Called when other voters count.
+        on_voters: Called when another set of voters is in effect.
         on_shutdown: Called when this replica has resigned.
     """
 
@@ -104,7 +104,7 @@ class RaftActions:
         epoch: int,
         is_voter_capable: bool,
     ) -> None:
-        """Store the parts; `epoch` is the one at the start, in which no leader is known."""
+        """Store the parts; `epoch` is the epoch at the start, when no leader is known."""
         self._steps = steps
         self._log = log
         self._tasks = tasks

@@ -1,8 +1,8 @@
 """The metadata log of a replica, a voter or an observer: its files, and unapplied batches.
 
-The raft machine decides what to append, truncate and commit (coordinator/raft); this class
-does it. Only the appends of this node's controller begin here, because a disk that refuses them
-must not have changed the machine.
+The raft machine decides what to append, truncate and commit (coordinator/raft); this class does it.
+Only the appends of this node's controller begin here: if the disk refuses them, the machine must be
+unchanged.
 
     files          = snapshot, then batches up to `end_offset`
     unapplied      = the batches from the applied offset to the end, in order
@@ -112,10 +112,10 @@ class RaftLog:
         return self._unapplied.resident_bytes
 
     def load(self, static_voters: VoterSet, *, may_refetch: bool = False) -> LoadedLog:
-        """Open the log, repair what a crash left incomplete, and return what it contains.
+        """Open the log, repair incomplete writes of a crash, and return its content.
 
-        `may_refetch` says that missing records can be fetched again, because this copy of the log
-        does not count.
+        `may_refetch` says that missing records can be fetched again, because this replica is an
+        observer, whose copy of the log does not count.
 
         Raises:
             StartError: Records are missing.
@@ -233,7 +233,7 @@ class RaftLog:
         await in_thread(Work.METADATA, self.store.sync)
 
     async def take_committed(self, high_watermark: int) -> list[WaitingBatch]:
-        """Return the next batches that are committed, once; none if there are none left.
+        """Return the next committed batches, each once; none if none are left.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE: a batch was damaged on disk.

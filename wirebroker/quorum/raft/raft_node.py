@@ -3,7 +3,7 @@
     a request, a response, a finished sync or the time   ->  the machine's step (raft_steps.py)
     the step's actions (raft_actions.py)                 ->  files, messages, committed records
 
-Syncs, reads for responses and the check of a downloaded snapshot run beside the steps
+Syncs, reads for responses and checks of downloaded snapshots run alongside the steps
 (raft_tasks.py); their results are events. A failed disk ends the node, because the log's end on
 disk is then unknown.
 

@@ -1,4 +1,4 @@
-"""The requests to a replica, which wait for the responses of its machine.
+"""Responds to requests to a replica, which wait for the responses of its machine.
 
     a request          ->  RequestReceived with a token            ->  the machine's step
     Respond with it    ->  records or a snapshot's bytes are read  ->  the response
@@ -128,7 +128,7 @@ class RaftReplies:
             return None
         assert isinstance(token, Reply), token
         if isinstance(response, LogFetchResponse) and response.records is not None:
-            # Sliced now: after a later change of the log it would contain another leader's bytes.
+            # Sliced now: after a later change of the log it could contain another leader's bytes.
             piece = self._log.slice(response.records)
             return self._give_records(token, response, piece, self._log.generation)
         if isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:

@@ -1,10 +1,11 @@
-"""The tasks of one replica that run beside the steps of its machine.
+"""The tasks of one replica that run alongside the steps of its machine.
 
     Send             ->  a request to another replica      ->  ResponseReceived
     Sync             ->  a sync of the log's files         ->  LogSynced
     InstallSnapshot  ->  a check of a downloaded snapshot  ->  SnapshotInstalled or SnapshotRejected
 
-Their results are events. There is at most one sync at a time; appends meanwhile share the next one.
+Their results are events. At most one sync runs at a time; batches that are appended meanwhile share
+the next one.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class RaftTasks:
         self._is_ended = False
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work beside the steps."""
+        """Run work alongside the steps."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

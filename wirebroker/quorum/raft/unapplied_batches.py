@@ -3,8 +3,8 @@
     resident       in memory, up to MAX_RESIDENT_BYTES
     stored range   only offsets; read again from the log's files when they are to be applied
 
-A replica that applies slowly goes on to fetch: a voter's fetches commit the others' changes. So
-batches beyond the bound are forgotten here, and wait in the files.
+A replica that applies slowly continues to fetch, because a voter's fetches commit changes. So
+batches beyond the bound are dropped from memory, and read from the files later.
 
 Source: Kafka's KafkaRaftClient.updateListenersProgress, which reads each listener's next batch from
 the log.
@@ -29,8 +29,8 @@ class WaitingBatch(NamedTuple):
     """A batch that is not applied yet.
 
     Attributes:
-        change: What this node's controller has made of this batch and of the parts before it; a
-            batch without a change is decoded to apply it.
+        change: The change of this node's controller that this batch and the parts before it encode;
+            a batch without a change is decoded to apply it.
         is_part: Whether a change follows that contains this batch.
     """
 
@@ -69,7 +69,7 @@ class UnappliedBatches:
     def add(self, batch: WaitingBatch) -> None:
         """Add the batch after the last one."""
         last = self._entries[-1] if self._entries else None
-        # A change of this node's controller has its image: it cannot be read from the files.
+        # A change of this node's controller has its image, which the files do not have.
         is_replaceable = batch.change is None and not batch.is_part
         if is_replaceable and isinstance(last, StoredRange):
             self._entries[-1] = last._replace(end_offset=batch.end_offset)
@@ -95,7 +95,7 @@ class UnappliedBatches:
         self.resident_bytes = 0
 
     def take(self, high_watermark: int) -> list[WaitingBatch]:
-        """Return the next batches in memory that end at or before an offset, once."""
+        """Remove and return the next batches in memory that end at or before an offset."""
         taken: list[WaitingBatch] = []
         while self._entries:
             first = self._entries[0]
@@ -107,7 +107,7 @@ class UnappliedBatches:
         return taken
 
     def next_stored(self, high_watermark: int) -> StoredRange | None:
-        """Return the range of the files to take next, up to an offset, if it comes next."""
+        """Return the stored range up to an offset, if it precedes all batches in memory."""
         first = self._entries[0] if self._entries else None
         if not isinstance(first, StoredRange) or first.start_offset >= high_watermark:
             return None

@@ -33,7 +33,7 @@ class SameProcess:
 
     @property
     def test_url(self) -> str | None:
-        """See Host; it has none."""
+        """See Host; a broker in this process has none."""
         return None
 
     async def start(

@@ -1,4 +1,4 @@
-"""A change that fails halfway says how many of its parts were made."""
+"""Errors of changes that fail halfway: they say how many parts were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics: what counts as overdue, and from when lateness counts."""
+"""The metrics: which records count as overdue, and the time from which lateness is measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SetClock:
 
 
 def stored(folder: Path, *delays_ms: int) -> MachineRun:
-    """Return a run with an entry for each delay, due so long after NOW."""
+    """Return a run with an entry for each delay, which is due that long after NOW."""
     run = MachineRun()
     run.pending = PendingPartition(0, PendingStore(folder / "pending-0.sqlite"), 0)
     run.machine.partitions[0] = run.pending

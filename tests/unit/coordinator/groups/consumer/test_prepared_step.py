@@ -130,7 +130,7 @@ def stays(member_id: str) -> Callable[[ConsumerGroups], Any]:
 
 
 def large_group(moving: int) -> Interrupted:
-    """Return a group in which `late` and `moving` other members can take free partitions."""
+    """Return a group in which the other members `late` and `moving` can take free partitions."""
     groups = Interrupted()
     partitions = 2 * (moving + 2)
     groups.shard.apply_metadata(
@@ -170,7 +170,7 @@ def test_step_is_repeated_if_another_member_gets_its_partitions(
     group = groups.consumer()
 
     def take(groups: ConsumerGroups) -> None:
-        """Let another member have a partition of this member's target, as a new target may."""
+        """Give another member a partition of this member's target, as a new target may do."""
         target = dict(group.target["m0"])
         for topic_id, partitions in group.target["late"].items():
             target[topic_id] = target[topic_id] | {min(partitions)}

@@ -80,7 +80,7 @@ def test_the_console_of_a_broker_shows_that_broker(monkeypatch, tmp_path, file, 
 
 
 def test_the_console_of_a_broker_in_test_mode_knows_its_address(monkeypatch):
-    """Other clusters do not get it, nor do clusters whose sections have HTTP settings."""
+    """Other clusters do not get it, nor do clusters that have HTTP settings already."""
     monkeypatch.setenv("WIREBROKER_CONSOLE_HTTP_TOKEN", "hush")
     own = console._OwnBroker.of(ADDRESS, ["1=http://127.0.0.1:8080"], is_test_mode=True)
     other_url = {"wirebroker.test.url": "http://127.0.0.1:1"}

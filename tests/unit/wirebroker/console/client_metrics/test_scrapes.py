@@ -30,7 +30,7 @@ SAMPLE = b'kafka_server_quota_byte_rate{resource="Produce",user="a"} 1.0\n'
 
 
 class Exporter:
-    """Serves a function of the requested names, and notes the requests."""
+    """A page that is a function of the requested names; it records the requests."""
 
     def __init__(self) -> None:
         self.respond: Callable[[list[str]], tuple[int, bytes]] = lambda _names: (200, SAMPLE)

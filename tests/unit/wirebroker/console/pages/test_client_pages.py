@@ -57,7 +57,7 @@ async def test_the_list_can_be_filtered_and_sorted():
 async def test_failures_and_missing_brokers_are_named():
     failed = BrokerClients((JAVA,), read_ms=fake.NOW_MS, failure="http://a:9404 does not respond")
     page = await site_with({1: failed}).page("/c/dev/clients")
-    assert "Http://a:9404 does not respond." in page
+    assert "http://a:9404 does not respond." in page
     assert "not read yet" in page
     empty = await site_with({1: BrokerClients(read_ms=1)}).page("/c/dev/clients")
     assert "Add Strimzi's or Confluent's rule" in empty
@@ -82,7 +82,7 @@ async def test_the_use_of_quotas_is_next_to_their_limits(answers):
     page = await site_with({1: BrokerClients(meters=meters, read_ms=1)}).page("/c/dev/quotas")
     assert "512 KiB/s in use, 50 %" in page
     assert "60 % in use, 120 %" in page
-    assert "the most of 2" in page
+    assert "the busiest of 2" in page
     assert "throttled, 1.5 s" in page
     assert "<script>alert" not in page
 

@@ -112,7 +112,7 @@ class WholeResponse(LargeResponse):
 
 @pytest.mark.parametrize("is_closed", [False, True], ids=["kept-open", "closed"])
 async def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch, is_closed):
-    """It needs many checks for the response, which is buffered as a whole."""
+    """Reading the response, which is buffered as a whole, takes longer than many checks."""
     checks = asyncio.Queue[None]()
 
     class CountedChecks(http_connection.HttpConnection):

@@ -225,7 +225,7 @@ def test_gap_within_a_segment_is_found(tmp_path: Path) -> None:
 
 
 def test_snapshot_that_replaces_the_log_deletes_older_ones(tmp_path: Path) -> None:
-    """As a leader, this replica would send a follower at its start the snapshot again and again."""
+    """Otherwise this replica, as leader, would send its snapshot to a new follower repeatedly."""
     write_segments(tmp_path, (3, 5))
     write_snapshots(tmp_path, SnapshotId(3, 1), SnapshotId(9, 2))
     loaded = opened(tmp_path).load(VoterSet())

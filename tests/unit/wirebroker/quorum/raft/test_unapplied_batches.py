@@ -76,7 +76,7 @@ async def test_batches_beyond_the_bound_are_read_from_the_files(tmp_path: Path) 
     assert await take_all(log, 100) == content(batches)
     assert log.resident_bytes == 0
     assert log.last_timestamp_ms == 99
-    # There is room again.
+    # Memory is free again.
     later = batches_of(100, [10] * 3)
     log.append(later)
     assert log.resident_bytes > 0
