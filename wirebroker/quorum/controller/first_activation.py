@@ -26,7 +26,7 @@ class FirstActivation:
         self._result = asyncio.get_running_loop().create_future()
         start()
         await self._result
-        # After a failure the result stays: a later failure of the activation has the same cause.
+        # After a failure it stays: a later failure of the activation is not reported again.
         self._result = None
 
     def end(self, error: Exception | None = None) -> bool:
