@@ -48,7 +48,7 @@ class NotControllersError(CannotConnectError):
 
 
 class DeniedByControllersError(CannotConnectError):
-    """A controller denies this node ClusterAction, and none names the active controller."""
+    """All controllers that respond deny this node ClusterAction."""
 
 
 class ActiveController:
@@ -241,7 +241,9 @@ class ActiveController:
         """Return the error of a lookup that found no active controller."""
         problems, self._problems = self._problems, []
         what = "; ".join((*reasons, *(problem.what for problem in problems)))
-        is_denied = any(problem.is_denied for problem in problems)
+        # One that denies alone may have outdated ACLs.
+        responses = [problem for problem in problems if not problem.is_unreachable]
+        is_denied = bool(responses) and all(problem.is_denied for problem in responses)
         failure = DeniedByControllersError if is_denied else CannotConnectError
         return failure("the controller", what)
 

@@ -8,6 +8,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_response, response_message
 from wirebroker.net.client.active_controller import (
     ActiveController,
+    DeniedByControllersError,
     NotControllersError,
     has_error,
 )
@@ -297,6 +298,30 @@ async def test_node_without_any_right_is_refused():
     controller = quorum.way_to_it(ONE)
     with pytest.raises(CannotConnectError, match="c1:9093: CLUSTER_AUTHORIZATION_FAILED"):
         await controller.find(1.0)
+    await controller.close()
+
+
+@pytest.mark.parametrize(
+    ("other_error", "is_denied"),
+    [
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, True),
+        # Its ACLs are not loaded.
+        (ErrorCode.UNKNOWN_SERVER_ERROR, False),
+    ],
+)
+async def test_denial_counts_if_all_reachable_controllers_deny(other_error, is_denied):
+    quorum = Quorum()
+    quorum.refuse_descriptions()
+    errors = {ONE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, TWO: other_error}
+    for address, error in errors.items():
+        quorum.peers[address].answers[ApiKey.FETCH] = lambda request, error=error: request.answer(
+            {"error_code": error}
+        )
+    quorum.peers[THREE].refuses = OSError("connection refused")
+    controller = quorum.way_to_it(*CONTROLLERS)
+    with pytest.raises(CannotConnectError) as failed:
+        await controller.find(1.0)
+    assert isinstance(failed.value, DeniedByControllersError) is is_denied
     await controller.close()
 
 
