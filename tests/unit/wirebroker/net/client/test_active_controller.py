@@ -336,6 +336,22 @@ async def test_error_of_the_queried_controller_is_reported():
     await controller.close()
 
 
+async def test_search_that_times_out_leaves_problems_to_concurrent_search():
+    quorum = Quorum()
+    quorum.elect(None)
+    silent = quorum.peers[TWO]
+    silent.answers[ApiKey.DESCRIBE_CLUSTER] = lambda _request: None
+    controller = quorum.way_to_it(ONE, TWO)
+    first = asyncio.ensure_future(controller.find(5.0))
+    await turns(50)
+    with pytest.raises(CannotConnectError) as second:
+        await controller.find(0.0)
+    assert "no controller is active" not in str(second.value)
+    with pytest.raises(CannotConnectError, match="c1:9093: no controller is active"):
+        await first
+    await controller.close()
+
+
 async def test_search_ends_at_its_timeout():
     quorum = Quorum()
     quorum.peers[ONE].hangs = True
