@@ -34,11 +34,18 @@ _LONGEST_KEPT_NAME: Final = 249
 
 
 class Authorization:
-    """The configured authorizer; `version` rises whenever decisions may change."""
+    """The configured authorizer.
 
-    __slots__ = ("_authorizer", "_callbacks", "_keeps", "_standard", "version")
+    Attributes:
+        is_loaded: Whether the ACLs are those of the committed metadata. Before, a denial is not
+            final; Kafka throws AuthorizerNotReadyException.
+        version: Rises whenever decisions may change.
+    """
+
+    __slots__ = ("_authorizer", "_callbacks", "_keeps", "_standard", "is_loaded", "version")
 
     def __init__(self, authorizer: Authorizer, standard: StandardAuthorizer) -> None:
+        self.is_loaded = True
         self.version = 1
         self._authorizer = authorizer
         self._standard = standard
@@ -110,6 +117,11 @@ class ClientAccess:
         self._count = 0
         self._some: dict[Permission, bool] = {}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether a denial is final: the ACLs are loaded."""
+        return self._authorization.is_loaded
+
     def may(self, need: Permission, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
         """Return whether the client has a permission."""
         self._refresh()
@@ -180,6 +192,11 @@ class RequestAccess:
     def key(self) -> ApiKey:
         """The request's API key."""
         return self._key
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a denial is final: the ACLs are loaded."""
+        return self._access.is_final
 
     def without_user(self) -> RequestAccess:
         """Return an access that denies everything, without audit lines."""

@@ -22,6 +22,7 @@ from wirebroker.authorization.ruling import (
     Fields,
     Ruling,
     adding,
+    cluster_denial,
     denied,
     denied_resource,
     kept,
@@ -247,4 +248,5 @@ def rule_on(request: ControllerRequest, client_request: CheckedRequest) -> Steps
     (permission,) = permissions
     if client_request.access.may(permission):
         return SERVED
-    return Ruling((yield from refusal(request, denied(CLUSTER_DENIED))))
+    error = cluster_denial(client_request.access)
+    return Ruling((yield from refusal(request, denied(error))))

@@ -34,6 +34,7 @@ MESSAGES: Final = {
     TOPIC_DENIED: "Topic authorization failed.",
     CLUSTER_DENIED: "Cluster authorization failed.",
     TRANSACTIONAL_ID_DENIED: "The transactional id authorization failed.",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "The ACLs of this controller are not loaded yet.",
 }
 
 
@@ -176,7 +177,22 @@ def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str
 
 def of_cluster(need: Permission, **fields: Any) -> Rule:
     """Return a rule that requires a permission on the cluster; `fields` complete the refusal."""
-    return lambda request: SERVED if request.access.may(need) else refused(CLUSTER_DENIED, **fields)
+
+    def rule(request: CheckedRequest) -> Ruling:
+        if request.access.may(need):
+            return SERVED
+        error = cluster_denial(request.access)
+        return refused(error, **(fields if error is CLUSTER_DENIED else {}))
+
+    return rule
+
+
+def cluster_denial(access: RequestAccess) -> ErrorCode:
+    """Return the error of a denied permission on the cluster.
+
+    Before the ACLs are loaded, it is that of Kafka's AuthorizerNotReadyException.
+    """
+    return CLUSTER_DENIED if access.is_final else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def failed_topics(

@@ -48,7 +48,7 @@ class NotControllersError(CannotConnectError):
 
 
 class DeniedByControllersError(CannotConnectError):
-    """No controller names the active one, and at least one denies this node ClusterAction."""
+    """All controllers that respond deny this node ClusterAction."""
 
 
 class ActiveController:
@@ -64,7 +64,6 @@ class ActiveController:
         "_make_node",
         "_more_addresses",
         "_nodes",
-        "_problems",
         "_random",
         "_settings",
         "cluster_id",
@@ -108,8 +107,6 @@ class ActiveController:
         # The last inactive one.
         self._failed: PeerAddress | None = None
         self._looking = asyncio.Lock()
-        # The results of the current lookup that do not name an active controller.
-        self._problems: list[LookupProblem] = []
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
 
@@ -173,12 +170,14 @@ class ActiveController:
         """
         if self._current is not None:
             return self._current
+        problems: list[LookupProblem] = []
         try:
             async with asyncio.timeout(max(0.0, timeout_s)), self._looking:
                 # Another task may have found it meanwhile.
-                return self._current or await self._look()
+                return self._current or await self._look(problems)
         except TimeoutError as error:
-            raise self._failure(f"no active controller found within {timeout_s:g} s") from error
+            reason = f"no active controller found within {timeout_s:g} s"
+            raise _failure(problems, reason) from error
 
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""
@@ -208,21 +207,23 @@ class ActiveController:
             node = self._nodes[address] = self._make_node(address)
         return node
 
-    async def _look(self) -> Node:
-        """Ask all known controllers; see `find`."""
+    async def _look(self, problems: list[LookupProblem]) -> Node:
+        """Ask all known controllers; see `find`.
+
+        The results that name no active controller are added to `problems`.
+        """
         addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
         pending = {
             asyncio.create_task(look_up(self._node(address), self.cluster_id))
             for address in addresses
         }
         failed_before: ControllerLookup | None = None
-        self._problems = []
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for answer in [task.result() for task in done]:
                     if isinstance(answer, LookupProblem):
-                        self._problems.append(answer)
+                        problems.append(answer)
                     elif answer.addresses[answer.controller_id] == self._failed:
                         failed_before = answer
                     else:
@@ -232,18 +233,10 @@ class ActiveController:
                 task.cancel()
         if failed_before is not None:
             return self._found(failed_before)
-        if all(problem.is_of_a_broker for problem in self._problems):
-            what = "; ".join(problem.what for problem in self._problems)
+        if all(problem.is_of_a_broker for problem in problems):
+            what = "; ".join(problem.what for problem in problems)
             raise NotControllersError("the controller", what)
-        raise self._failure()
-
-    def _failure(self, *reasons: str) -> CannotConnectError:
-        """Return the error of a lookup that found no active controller."""
-        problems, self._problems = self._problems, []
-        what = "; ".join((*reasons, *(problem.what for problem in problems)))
-        is_denied = any(problem.is_denied for problem in problems)
-        failure = DeniedByControllersError if is_denied else CannotConnectError
-        return failure("the controller", what)
+        raise _failure(problems)
 
     def _known_elsewhere(self) -> Sequence[PeerAddress]:
         return () if self._more_addresses is None else self._more_addresses()[:_MOST_CONTROLLERS]
@@ -259,6 +252,16 @@ class ActiveController:
             self._nodes.pop(address).abort()
         self._current = self._node(active)
         return self._current
+
+
+def _failure(problems: Sequence[LookupProblem], *reasons: str) -> CannotConnectError:
+    """Return the error of a lookup that found no active controller."""
+    what = "; ".join((*reasons, *(problem.what for problem in problems)))
+    # One that denies alone may have outdated ACLs.
+    responses = [problem for problem in problems if not problem.is_unreachable]
+    is_denied = bool(responses) and all(problem.is_denied for problem in responses)
+    failure = DeniedByControllersError if is_denied else CannotConnectError
+    return failure("the controller", what)
 
 
 def has_error(answer: Struct, code: ErrorCode) -> bool:

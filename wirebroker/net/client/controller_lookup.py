@@ -38,10 +38,16 @@ class ControllerLookup(NamedTuple):
 
 
 class LookupProblem(NamedTuple):
-    """Why a node does not name the active controller."""
+    """Why a node does not name the active controller.
+
+    Attributes:
+        is_unreachable: There is no response of it.
+        is_denied: It denies this node every right to know the active controller.
+    """
 
     what: str
     is_of_a_broker: bool = False
+    is_unreachable: bool = False
     is_denied: bool = False
 
 
@@ -52,7 +58,7 @@ async def look_up(node: Node, cluster_id: str | None) -> ControllerLookup | Look
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return await _look_up_by_fetch(node, cluster_id)
     except PeerError as error:
-        return LookupProblem(str(error))
+        return LookupProblem(str(error), is_unreachable=True)
     is_other = not answer.error_code and answer.cluster_id != cluster_id
     if is_other and None not in (cluster_id, answer.cluster_id):
         return LookupProblem(f"{node.address} belongs to another cluster, {answer.cluster_id}")

@@ -67,6 +67,8 @@ _STOP_MS: Final = 5_000
 _NEWER: Final = "start the newer broker that wrote it, or restore it from a backup"
 _NO_REPORTS: Final = ControllerReports()
 _OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
+# The replica responds, also of an inactive controller.
+_FOR_ANY_CONTROLLER: Final = _OF_VOTERS | {ApiKey.DESCRIBE_QUORUM}
 
 
 class QuorumController:
@@ -188,6 +190,9 @@ class QuorumController:
         # Until here the log was only read.
         first.store(files, image, is_unused=is_unused, now_ms=clock.now_ms())
         controller.authorization = follow_acls(rules.config, controller.follower)
+        if controller.authorization is not None:
+            # The snapshot alone may lack ACLs. The only voter has applied its whole log.
+            controller.authorization.is_loaded = node.is_only_voter
         await controller._start()
         controller._check_usable()
         controller._is_open = True
@@ -269,11 +274,17 @@ class QuorumController:
         start_offset = self.node.leadership.start_offset
         is_complete = start_offset is not None and self.follower.image.offset > start_offset
         self.follower.kraft_version = self.node.kraft_version
+        if is_complete or self.node.is_caught_up:
+            self._use_loaded_acls()
         if self.term is not None:
             self.term.log.notify()
         elif is_complete and not self.node.is_ended:
             self._begin_term()
         self.node.look_for_snapshot(self.follower.image)
+
+    def _use_loaded_acls(self) -> None:
+        if self.authorization is not None:
+            self.authorization.is_loaded = True
 
     def _begin_term(self) -> None:
         epoch = self.node.leadership.epoch
@@ -348,6 +359,8 @@ class QuorumController:
         """
         if self.authorization is None or request.requester is None:
             return await self._carry_out(request)
+        if not self.authorization.is_loaded and request.key not in _FOR_ANY_CONTROLLER:
+            raise self._not_active()  # before its term, it may lack ACLs
         return await carry_out_authorized(
             request,
             request.requester,

@@ -109,7 +109,9 @@ async def find_cluster(
             ) from error
         except PeerError as error:
             is_denied = isinstance(error, DeniedByControllersError)
-            if is_denied and refusals.are_final(None, now_s=clock.monotonic()):
+            if not is_denied:
+                refusals.restart()
+            elif refusals.are_final(None, now_s=clock.monotonic()):
                 right = missing_right(config)
                 raise StartError(
                     f"the controllers have refused this node for {FIRST_PATIENCE_S:.0f} s"

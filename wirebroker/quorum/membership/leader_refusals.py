@@ -3,7 +3,8 @@
 A controller that does not lead may have an outdated image, and a leader loads its ACLs when its
 term begins. So once this node follows a leader, only that leader's refusals count, and only if they
 last for `PATIENCE_S`. A node without rights never learns who leads. So before it follows a leader,
-the refusals of all controllers count, if they last for `FIRST_PATIENCE_S`.
+the refusals of all controllers count, if they last for `FIRST_PATIENCE_S` and none of them responds
+with anything else.
 
 Source: none. Apache Kafka's broker ends at the first refusal.
 """
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from wirebroker.net.client.settings import PeerAddress
 
 PATIENCE_S: Final = 10.0
-# Two elections with Kafka's default timeouts.
-FIRST_PATIENCE_S: Final = 5.0
+# An ordered restart of a controller and two elections with Kafka's default timeouts.
+FIRST_PATIENCE_S: Final = 15.0
 # Requests that are refused are repeated sooner; after a longer silence the time begins again.
 _LONGEST_PAUSE_S: Final = 3.0
 
@@ -31,6 +32,10 @@ class LeaderRefusals:
         self._leader: PeerAddress | None = None
         self._since_s = 0.0
         self._last_s: float | None = None
+
+    def restart(self) -> None:
+        """Begin the time again: a controller responded with anything else."""
+        self._last_s = None
 
     def are_final(
         self, leader: PeerAddress | None, *, heard_s: float | None = None, now_s: float

@@ -32,6 +32,7 @@ from wirebroker.quorum.membership.leader_refusals import (
 from wirebroker.quorum.membership.missing_right import missing_right
 from wirebroker.quorum.raft.leader_watch import LeaderWatch, server_states
 from wirebroker.quorum.raft.quorum_settings import quorum_settings, static_voters
+from wirebroker.quorum.raft.raft_channel import RESPONDS
 from wirebroker.quorum.raft.raft_connections import raft_channel
 from wirebroker.quorum.raft.raft_opening import RaftSurroundings, open_replica
 
@@ -265,11 +266,13 @@ class MetadataObserver:
         self._fail(f"the metadata log cannot be written: {error}")
 
     def _refused(self, address: PeerAddress, error: ErrorCode) -> None:
-        """Fail if the followed leader, or before one is followed, all controllers keep refusing."""
-        if error not in _FATAL:
-            return
+        """Fail if the followed leader keeps refusing this node, or all controllers before that."""
         leader = self.node.known_leader
         followed = destination_of(leader.leader_id, leader.endpoints, self._listener)
+        if error not in _FATAL:
+            if followed is None:
+                self._refusals.restart()
+            return
         if followed is not None and followed[1:] == tuple(address):
             self._followed_leader_refused(address, error)
         elif followed is None and error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -291,7 +294,11 @@ class MetadataObserver:
 
     def _denied_before_following(self, address: PeerAddress) -> None:
         heard_s, now_s = self.node.leader_heard_s, self._clock.monotonic()
-        if heard_s is None and self._refusals.are_final(None, now_s=now_s):
+        assert self._transport is not None, "the observer is not open"
+        outcomes = [self._transport.outcome(one.node_id) for one in self.node.bootstrap_servers]
+        if RESPONDS in outcomes:
+            self._refusals.restart()  # that controller may have newer ACLs
+        elif heard_s is None and self._refusals.are_final(None, now_s=now_s):
             right = missing_right(self._config)
             self.remedy = right.remedy
             self._fail(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.config.java.jaas import PASSWORD_MECHANISMS
 from wirebroker.config.listeners.listeners import to_controllers
 
 if TYPE_CHECKING:
@@ -20,18 +21,24 @@ class MissingRight(NamedTuple):
 
 def missing_right(config: Config) -> MissingRight:
     """Describe that the controllers deny this node ClusterAction on the cluster."""
-    principal = _principal(to_controllers(config))
+    known = _principal(to_controllers(config))
+    subject = known or "the principal of this node"
     return MissingRight(
-        f"{principal} lacks CLUSTER_ACTION on CLUSTER",
-        f"grant it (wirebroker acl create --allow {principal} --operation cluster_action"
-        f" --cluster), or add {principal} to super.users of the controllers",
+        f"{subject} lacks CLUSTER_ACTION on CLUSTER",
+        f"grant it (wirebroker acl create --allow {known or 'PRINCIPAL'} --operation cluster_action"
+        f" --cluster), or add {subject} to super.users of the controllers",
     )
 
 
-def _principal(security: OutgoingSecurity) -> str:
-    """Return the principal as the controllers see it, as far as this node knows."""
-    if security.login is not None:
-        return f"User:{security.login.user}"
-    if security.tls is not None and (security.tls.keystore.location or security.tls.keystore.key):
-        return "the user of this node's certificate"
-    return "User:ANONYMOUS"
+def _principal(security: OutgoingSecurity) -> str | None:
+    """Return the principal as the controllers see it; None if only they know it.
+
+    They derive it from a certificate, an OAuth token, a Kerberos principal, or the owner of a
+    delegation token, by their own settings.
+    """
+    login, tls = security.login, security.tls
+    if login is not None:
+        is_known = login.mechanism in PASSWORD_MECHANISMS and not login.by_token
+        return f"User:{login.user}" if is_known else None
+    has_certificate = tls is not None and bool(tls.keystore.location or tls.keystore.key)
+    return None if has_certificate else "User:ANONYMOUS"

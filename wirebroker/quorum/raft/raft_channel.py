@@ -42,6 +42,8 @@ LOGGER = logging.getLogger(__name__)
 _ABOUT_PEERS: Final = about_quorum()
 
 KRAFT_VERSION = "kraft.version"
+# The outcome of a request without an error.
+RESPONDS: Final = "responds"
 _NO_RESPONSE = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
 # The answers of a peer to all requests of a node with a wrong configuration, and what to do.
 _REFUSALS: Final = {
@@ -106,7 +108,7 @@ class RaftChannel:
     async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
         """See RaftTransport."""
         peer = self._peer(destination)
-        outcome = "responds"
+        outcome = RESPONDS
         peer.pending += 1
         self._forget_surplus()
         try:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.support.security.tls_files import tls_configs
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.broker.controller_group import ControllerGroup
 from tests.unit.wirebroker.quorum.log.metadata_kit import write
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.acls import (
     ALLOW,
     CLUSTER_NAME,
@@ -21,9 +24,16 @@ from wirebroker.codecs.acls import (
 )
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.config import Config
+from wirebroker.config.listeners.listeners import to_controllers
 from wirebroker.config.rows.authorizer import STANDARD
 from wirebroker.coordinator.controller.image.cluster_image import acl_record
+from wirebroker.net.client.active_controller import DeniedByControllersError
+from wirebroker.net.client.errors import CannotConnectError
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.quorum.membership.cluster_lookup import controllers_at
 from wirebroker.quorum.raft.raft_channel import RaftChannel
+from wirebroker.security.login.outgoing import connection_method
 from wirebroker.security.sasl.first_users import first_users
 
 if TYPE_CHECKING:
@@ -142,3 +152,30 @@ async def test_node_without_cluster_action_is_refused_and_logs_it_once(
             if "CLUSTER_AUTHORIZATION_FAILED" in record.getMessage()
         ]
         assert "refuses the requests of this node" in line
+
+
+async def test_voter_without_a_leader_does_not_deny_what_acls_in_its_log_allow(
+    tmp_path: Path,
+) -> None:
+    """A restarted voter applies its log when it hears a high watermark."""
+    settings = _common(tmp_path, "PLAIN", "SASL_PLAINTEXT")
+    async with _group(tmp_path, 2, settings, "PLAIN") as group:
+        first = group.controller(1)
+        await first.submit(write(_may_vote("voter")))
+        await group.start(2, **_login("PLAIN", "root"))
+        assert await group.add(2) is ErrorCode.NONE
+        await asyncio.gather(group.stop(1), group.stop(2))
+        first = await group.start(1, **_login("PLAIN", "root"))
+        config = Config({**settings, **_login("PLAIN", "voter")})
+        controllers = controllers_at(
+            [PeerAddress(endpoint.host, endpoint.port) for endpoint in first.endpoints],
+            SystemClock(),
+            way=connection_method(to_controllers(config)),
+        )
+        with pytest.raises(CannotConnectError, match="UNKNOWN_SERVER_ERROR") as failed:
+            await controllers.find(PATIENCE_S)
+        assert not isinstance(failed.value, DeniedByControllersError)
+        await group.start(2, **_login("PLAIN", "root"))
+        await group.leader()
+        assert (await controllers.find(PATIENCE_S)).address in controllers.addresses
+        await controllers.close()

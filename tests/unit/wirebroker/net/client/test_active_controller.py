@@ -8,6 +8,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_response, response_message
 from wirebroker.net.client.active_controller import (
     ActiveController,
+    DeniedByControllersError,
     NotControllersError,
     has_error,
 )
@@ -300,6 +301,30 @@ async def test_node_without_any_right_is_refused():
     await controller.close()
 
 
+@pytest.mark.parametrize(
+    ("other_error", "is_denied"),
+    [
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, True),
+        # Its ACLs are not loaded.
+        (ErrorCode.UNKNOWN_SERVER_ERROR, False),
+    ],
+)
+async def test_denial_counts_if_all_reachable_controllers_deny(other_error, is_denied):
+    quorum = Quorum()
+    quorum.refuse_descriptions()
+    errors = {ONE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, TWO: other_error}
+    for address, error in errors.items():
+        quorum.peers[address].answers[ApiKey.FETCH] = lambda request, error=error: request.answer(
+            {"error_code": error}
+        )
+    quorum.peers[THREE].refuses = OSError("connection refused")
+    controller = quorum.way_to_it(*CONTROLLERS)
+    with pytest.raises(CannotConnectError) as failed:
+        await controller.find(1.0)
+    assert isinstance(failed.value, DeniedByControllersError) is is_denied
+    await controller.close()
+
+
 async def test_error_of_the_queried_controller_is_reported():
     quorum = Quorum()
     quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
@@ -308,6 +333,22 @@ async def test_error_of_the_queried_controller_is_reported():
     controller = quorum.way_to_it(ONE)
     with pytest.raises(CannotConnectError, match="c1:9093: UNKNOWN_SERVER_ERROR no"):
         await controller.find(1.0)
+    await controller.close()
+
+
+async def test_search_that_times_out_leaves_problems_to_concurrent_search():
+    quorum = Quorum()
+    quorum.elect(None)
+    silent = quorum.peers[TWO]
+    silent.answers[ApiKey.DESCRIBE_CLUSTER] = lambda _request: None
+    controller = quorum.way_to_it(ONE, TWO)
+    first = asyncio.ensure_future(controller.find(5.0))
+    await turns(50)
+    with pytest.raises(CannotConnectError) as second:
+        await controller.find(0.0)
+    assert "no controller is active" not in str(second.value)
+    with pytest.raises(CannotConnectError, match="c1:9093: no controller is active"):
+        await first
     await controller.close()
 
 

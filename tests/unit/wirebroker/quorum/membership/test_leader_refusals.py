@@ -30,9 +30,13 @@ def test_refusals_are_final_when_they_continue_for_ten_seconds(
 
 @pytest.mark.parametrize(
     ("times_s", "is_final"),
-    [([0, 2, 4, 4.9], False), ([1, 3, 6], True), ([0, 4, 6, 8], False)],
+    [
+        ([0, 2, 4, 6, 8, 10, 12, 14.9], False),
+        ([1, 3, 6, 8, 10, 12, 14, 16], True),
+        ([0, 4, 6, 8, 10, 12, 14, 16, 18], False),
+    ],
 )
-def test_refusals_before_a_leader_is_known_are_final_after_five_seconds(
+def test_refusals_before_a_leader_is_known_are_final_after_fifteen_seconds(
     times_s: list[float], is_final: bool
 ) -> None:
     refusals = LeaderRefusals()
@@ -46,3 +50,11 @@ def test_refusals_of_the_first_leader_begin_their_own_time() -> None:
     assert not refusals.are_final(None, now_s=2)
     assert not any(refusals.are_final(LEADER, now_s=now_s) for now_s in (4, 6, 8, 10, 12))
     assert refusals.are_final(LEADER, now_s=14)
+
+
+def test_another_response_restarts_the_time() -> None:
+    refusals = LeaderRefusals()
+    assert not any(refusals.are_final(None, now_s=now_s) for now_s in range(0, 15, 2))
+    refusals.restart()
+    assert not any(refusals.are_final(None, now_s=now_s) for now_s in range(15, 30, 2))
+    assert refusals.are_final(None, now_s=30)

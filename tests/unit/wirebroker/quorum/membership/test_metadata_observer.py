@@ -292,7 +292,7 @@ async def test_observer_that_no_controller_lets_in_ends_with_the_missing_right(f
     }
     observer = Observer(folder, Servers(leader, other), settings, clock=clock)
     await observer.start()
-    for _ in range(3):
+    for _ in range(8):
         count = len(leader.asked) + len(other.asked)
         await until(lambda: len(leader.asked) + len(other.asked) > count)  # noqa: B023
         assert observer.parts.failure is None
@@ -308,7 +308,7 @@ async def test_observer_waits_for_controllers_that_have_no_leader(folder):
     leader.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     observer = Observer(folder, Servers(leader), clock=clock)
     await observer.start()
-    for _ in range(2):
+    for _ in range(7):
         count = len(leader.asked)
         await until(lambda: len(leader.asked) > count)  # noqa: B023 - awaited here
         clock.passed_ms += 2_000
@@ -316,6 +316,25 @@ async def test_observer_waits_for_controllers_that_have_no_leader(folder):
     leader.write(topic("a", 1))
     await observer.until(2)
     assert observer.parts.failure is None
+    await observer.stop()
+
+
+async def test_observer_waits_if_one_controller_has_not_loaded_its_acls(folder):
+    leader, other, clock = Leader(), Leader(node_id=102), HandClock()
+    leader.error = ErrorCode.UNKNOWN_SERVER_ERROR
+    other.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    observer = Observer(folder, Servers(leader, other), clock=clock)
+    await observer.start()
+    for _ in range(10):
+        counts = len(leader.asked), len(other.asked)
+        await until(
+            lambda: len(leader.asked) > counts[0] and len(other.asked) > counts[1]  # noqa: B023
+        )
+        clock.passed_ms += 2_000
+    assert observer.parts.failure is None
+    leader.error = ErrorCode.NONE
+    leader.write(topic("a", 1))
+    await observer.until(2)
     await observer.stop()
 
 
