@@ -25,6 +25,10 @@ class ClientError(Exception):
         self.told = broker_message
 
 
+class NoResponseError(ClientError):
+    """A broker that does not run, cannot be reached, or does not respond in time."""
+
+
 class UnservedError(ClientError):
     """A request that the broker does not serve."""
 
@@ -143,7 +147,7 @@ def with_done(error: ClientError, count: int, unit: str, done: str) -> ClientErr
         error: Of the part that failed.
         count: Parts that were made.
         unit: Such as `broker`.
-        done: Such as `throttled before`.
+        done: Such as `removed before`.
     """
     if not count:
         return error
