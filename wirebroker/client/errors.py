@@ -25,6 +25,10 @@ class ClientError(Exception):
         self.told = broker_message
 
 
+class NoResponseError(ClientError):
+    """A broker that does not run, cannot be reached, or does not respond in time."""
+
+
 class UnservedError(ClientError):
     """A request that the broker does not serve."""
 

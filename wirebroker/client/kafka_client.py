@@ -21,6 +21,7 @@ from wirebroker.client.errors import (
     PASSING,
     ClientError,
     FlagNames,
+    NoResponseError,
     UnservedError,
     explained,
 )
@@ -28,9 +29,11 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.errors import (
     AuthenticationFailedError,
+    BrokenProtocolError,
     CannotConnectError,
     ConnectionLostError,
     PeerError,
+    RequestTimedOutError,
     UnsupportedVersionError,
 )
 from wirebroker.net.client.node import Node
@@ -202,7 +205,12 @@ class KafkaClient:
         at_most: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Send a request to a broker; to a controller if `uses_controllers`."""
+        """Send a request to a broker; to a controller if `uses_controllers`.
+
+        Raises:
+            NoResponseError: It does not run, cannot be reached, or does not respond in time.
+            ClientError: Another failure.
+        """
         address = self._brokers.get(broker_id)
         kind = "controller" if self.uses_controllers else "broker"
         if address is None:
@@ -210,19 +218,23 @@ class KafkaClient:
             address = self._brokers.get(broker_id)
         if address is None:
             broker_ids = ", ".join(map(str, sorted(self._brokers)))
-            raise ClientError(f"there is no {kind} {broker_id}; running {kind}s: {broker_ids}")
+            raise NoResponseError(f"there is no {kind} {broker_id}; running {kind}s: {broker_ids}")
         node = self._node(address)
         try:
             return await node.request(
                 key, body, at_most=at_most, timeout_s=timeout_s or self.timeout_s
             )
         except CannotConnectError as error:
-            raise ClientError(
+            raise NoResponseError(
                 f"cannot reach {kind} {broker_id} at its advertised address {address}:"
                 f" {_why(error)}. See its advertised.listeners"
             ) from error
         except UnsupportedVersionError as error:
             raise UnservedError(str(error)) from error
+        except BrokenProtocolError as error:
+            raise ClientError(str(error)) from error
+        except (ConnectionLostError, RequestTimedOutError) as error:
+            raise NoResponseError(str(error)) from error
         except PeerError as error:
             raise ClientError(str(error)) from error
 

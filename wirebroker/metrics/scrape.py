@@ -159,9 +159,10 @@ class Scrape:
     async def _add_clients(self, page: Page, dialects: Sequence[str], slices: Slices) -> None:
         """Add the metrics that a console reads often with `name[]`; they cost little."""
         server = self._server
-        now_s = server.clock.monotonic()
         if server.connections is not None:
             await add_connections(page, server.connections.sessions(), dialects, slices)
+            # In test mode the network keeps the system's clock, by which connections are counted.
+            now_s = server.connections.clock.monotonic()
             rates = server.connections.quotas.address_rates(now_s, MOST_QUOTA_SERIES)
             add_accept_rates(page, rates)
         if server.broker is not None:

@@ -57,9 +57,15 @@ async def running(
     *directories: Path,
     settings: Mapping[str, str] | None = None,
     clock: Clock | None = None,
+    network_clock: Clock | None = None,
     files: Files | None = None,
 ) -> AsyncIterator[Server]:
-    server = Server(config_of(*directories, settings=settings), clock=clock, files=files)
+    server = Server(
+        config_of(*directories, settings=settings),
+        clock=clock,
+        network_clock=network_clock,
+        files=files,
+    )
     await server.start()
     try:
         yield server

@@ -109,12 +109,16 @@ def execute(
             {**topic_partition._asdict(), "replicas": current[topic_partition], "goal": goal}
             for topic_partition, goal in moves.items()
         ]
+        silent: list[int] = []
         if yes:
             origins = await origins_of(client, current)
-            _warn_of_unthrottled(await start_moves(client, origins, moves, bytes_per_s))
+            silent = await start_moves(client, origins, moves, bytes_per_s)
+            _warn_of_unthrottled(silent)
         elif moves:
             await check_moves(client, moves)
-        data = {"done": yes, "partitions": rows}
+        data: dict[str, Any] = {"done": yes, "partitions": rows}
+        if bytes_per_s is not None:
+            data["not_responding"] = silent
         out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
         if not yes:
             tell(dry_run_hint("would be moved"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.base.text import counted
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, NoResponseError
 from wirebroker.client.replicas.reassignment_plan import planned_replicas
 from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
 from wirebroker.client.replicas.replication_throttle import (
@@ -249,9 +249,7 @@ async def _throttle_of(client: KafkaClient, broker_id: int) -> tuple[int, int] |
     names = (*RATES, DIRECTORY_RATE)
     try:
         configs = await configs_of(client, BROKER, str(broker_id), names=names)
-    except ClientError as error:
-        if error.code:
-            raise
+    except NoResponseError:
         return None
     rates = {config.name: int(config.value) for config in configs if config.is_set and config.value}
     directory_rate = rates.pop(DIRECTORY_RATE, 0)

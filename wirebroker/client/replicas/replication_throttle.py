@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.configs.configs import BROKER, TOPIC, alter_configs
-from wirebroker.client.errors import ClientError, with_done
+from wirebroker.client.errors import NoResponseError, with_done
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from wirebroker.client.errors import ClientError
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
 
@@ -43,7 +44,7 @@ async def throttle(
     Returns the brokers that do not respond and are not throttled.
 
     Raises:
-        ClientError: A broker refuses, or one of `required` does not respond.
+        ClientError: A broker refuses, or one of `required` or all do not respond.
     """
     for topic in _topics(goal):
         moved = [partition for partition in goal if partition.topic == topic]
@@ -61,38 +62,56 @@ async def throttle(
         changes = {_LEADERS: ",".join(sorted(sources)), _FOLLOWERS: ",".join(sorted(targets))}
         await alter_configs(client, TOPIC, topic, changes)
     brief = client.within(min(client.timeout_s, PATIENCE_S))
-    silent: list[int] = []
-    for count, broker in enumerate(brokers_of(current, goal)):
-        chosen = client if broker in required else brief
-        try:
-            await alter_configs(chosen, BROKER, f"{broker}", dict.fromkeys(RATES, f"{bytes_per_s}"))
-        except ClientError as error:
-            if error.code or broker in required:
-                done = count - len(silent)
-                raise with_done(error, done, "broker", "throttled before") from None
-            silent.append(broker)
+    brokers = brokers_of(current, goal)
+    rates = dict.fromkeys(RATES, f"{bytes_per_s}")
+    results = await client.settled(
+        *(
+            alter_configs(client if broker in required else brief, BROKER, f"{broker}", rates)
+            for broker in brokers
+        )
+    )
+    silent = _silent(brokers, results, "throttled", required=required)
+    if silent and len(silent) == len(brokers):
+        raise NoResponseError(f"no broker is throttled: {results[0]}")
     return silent
 
 
 async def unthrottle(
     client: KafkaClient, topics: Sequence[str], brokers: Sequence[int]
 ) -> list[int]:
-    """Remove throttles; return the brokers that do not respond, and keep theirs."""
+    """Remove throttles; return the brokers that do not respond, and keep theirs.
+
+    Raises:
+        ClientError: A broker refuses.
+    """
     for topic in topics:
         await alter_configs(client, TOPIC, topic, dict.fromkeys(THROTTLED_REPLICAS))
-    silent: list[int] = []
-    for count, broker in enumerate(brokers):
-        try:
-            await alter_configs(
-                client, BROKER, f"{broker}", dict.fromkeys((*RATES, DIRECTORY_RATE))
-            )
-        except ClientError as error:
-            if error.code:
-                done = count - len(silent)
-                text = "unthrottled before"
-                raise with_done(error, done, "broker", text) from None
-            silent.append(broker)
-    return silent
+    defaults = dict.fromkeys((*RATES, DIRECTORY_RATE))
+    results = await client.settled(
+        *(alter_configs(client, BROKER, f"{broker}", defaults) for broker in brokers)
+    )
+    return _silent(brokers, results, "unthrottled")
+
+
+def _silent(
+    brokers: Sequence[int],
+    results: Sequence[ClientError | None],
+    done: str,
+    *,
+    required: Collection[int] = (),
+) -> list[int]:
+    """Return the brokers that do not respond.
+
+    Raises:
+        ClientError: A broker refuses, or one of `required` does not respond.
+    """
+    errors = {
+        broker: error for broker, error in zip(brokers, results, strict=True) if error is not None
+    }
+    for broker, error in errors.items():
+        if broker in required or not isinstance(error, NoResponseError):
+            raise with_done(error, len(brokers) - len(errors), "other broker", done) from None
+    return list(errors)
 
 
 def _topics(partitions: Mapping[TopicPartition, Sequence[int]]) -> list[str]:

@@ -121,7 +121,9 @@ def effects_of(
             continue
         compared = names.setdefault(target, {})
         matching = resources.matching(rule, MOST_NAMES + 1)
-        compared.update(dict.fromkeys(matching[: max(0, MOST_NAMES + 1 - len(compared))]))
+        new = [name for name in matching if name not in compared]
+        # One more than MOST_NAMES shows below that the names are cut.
+        compared.update(dict.fromkeys(new[: max(0, MOST_NAMES + 1 - len(compared))]))
         is_cut = is_cut or len(matching) > MOST_NAMES
     others = {_Target(EVERYBODY, WILDCARD, target.resource_type) for target in names} - {*names}
     is_cut = is_cut or any(len(of_target) > MOST_NAMES for of_target in names.values())

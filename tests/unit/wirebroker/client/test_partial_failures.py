@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +11,7 @@ import pytest
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.changes.offset_deletion import OffsetDeletion, delete_planned_offsets
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, NoResponseError
 from wirebroker.client.groups.share_groups import SHARE
 from wirebroker.client.groups.share_offsets import alter_share_offsets
 from wirebroker.client.kafka_client import KafkaClient
@@ -36,11 +37,12 @@ def row(**fields: Any) -> SimpleNamespace:
 
 
 class ScriptedBrokers:
-    """Brokers 0, 1 and 2, each with the leader of one partition; some fail or do not respond."""
+    """Brokers 0, 1 and 2, each with the leader of one partition; some fail or are silent."""
 
-    def __init__(self, *, refusing: int = -1, silent: int = -1) -> None:
+    def __init__(self, *, refusing: int = -1, silent: int = -1, failing: int = -1) -> None:
         self.refusing = refusing
         self.silent = silent
+        self.failing = failing
         self.timeout_s = 10.0
         self.uses_controllers = False
         self.clock = SystemClock()
@@ -75,7 +77,9 @@ class ScriptedBrokers:
 
     async def request_of(self, broker_id: int, key: ApiKey, body: Any) -> Any:
         if broker_id == self.silent:
-            raise ClientError(f"broker {broker_id} does not respond")
+            raise NoResponseError(f"broker {broker_id} does not respond")
+        if broker_id == self.failing:
+            raise ClientError("authentication failed")
         code = REFUSED if broker_id == self.refusing else 0
         if not code:
             self.changed.append(broker_id)
@@ -151,13 +155,46 @@ async def test_deleted_records(script):
 
 async def test_throttled_brokers():
     moves = {PLACES[0]: [0, 1, 2]}
-    with pytest.raises(ClientError, match=r"; 1 broker throttled before$"):
+    with pytest.raises(ClientError, match=r"; 2 other brokers throttled$"):
         await throttle(client_of(refusing=1), moves, moves, 1000, required=())
-    with pytest.raises(ClientError, match=r"; 1 broker throttled before$"):
+    with pytest.raises(ClientError, match=r"; 2 other brokers throttled$"):
         await throttle(client_of(silent=1), moves, moves, 1000, required={1})
     assert await throttle(client_of(silent=1), moves, moves, 1000, required={0, 2}) == [1]
-    with pytest.raises(ClientError, match=r"; 2 brokers unthrottled before$"):
+    with pytest.raises(ClientError, match=r"; 2 other brokers unthrottled$"):
         await unthrottle(client_of(refusing=2), ["orders"], [0, 1, 2])
+    assert await unthrottle(client_of(silent=2), ["orders"], [0, 1, 2]) == [2]
+
+
+async def test_a_throttle_needs_a_broker_that_responds():
+    moves = {PLACES[0]: [1]}
+    with pytest.raises(ClientError, match="no broker is throttled: broker 1 does not respond"):
+        await throttle(client_of(silent=1), moves, moves, 1000, required=())
+
+
+async def test_a_broker_that_cannot_be_used_is_not_taken_for_silent():
+    client = client_of(failing=1)
+    moves = {PLACES[0]: [0, 1]}
+    with pytest.raises(ClientError, match=r"authentication failed; 1 other broker throttled$"):
+        await throttle(client, moves, moves, 1000, required=())
+    with pytest.raises(ClientError, match=r"authentication failed; 1 other broker unthrottled$"):
+        await unthrottle(client, [], [0, 1])
+
+
+async def test_silent_brokers_are_awaited_together():
+    client = client_of()
+    brokers = cast("Any", client)
+    all_wait = asyncio.Barrier(3)
+    answer_of = brokers.request_of
+
+    async def request_of(broker_id: int, key: ApiKey, body: Any) -> Any:
+        await all_wait.wait()
+        return await answer_of(broker_id, key, body)
+
+    brokers.request_of = request_of
+    moves = {PLACES[0]: [0, 1, 2]}
+    async with asyncio.timeout(30):
+        assert await throttle(client, moves, moves, 1000, required=()) == []
+        assert await unthrottle(client, [], [0, 1, 2]) == []
 
 
 async def test_a_throttle_that_remains_after_a_refused_move():

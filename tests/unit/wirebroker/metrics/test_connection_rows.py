@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,8 @@ from tests.support.http.http_client import ask_http, http_address
 from tests.support.http.scrape_pages import HTTP, read_page, scrape, value
 from tests.support.protocol.requests import append, create_topic
 from tests.support.records.batches import batch
-from wirebroker.base.client_metric_names import ALL
+from wirebroker.base.client_metric_names import ACCEPT_RATE, ALL
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.metrics import connection_rows
 from wirebroker.metrics.connection_rows import OTHER, sanitized_user
@@ -105,6 +106,30 @@ async def test_the_use_of_a_quota_has_the_labels_of_kafka(tmp_path, entity, labe
     assert value(page, "kafka_server_quota_request_time", resource="Request", **labels) is not None
     confluent = {{"clientId": "client_id"}.get(name, name): of for name, of in labels.items()}
     assert value(page, "kafka_server_produce_byte_rate", **confluent) == rate
+
+
+class LateClock(SystemClock):
+    """A clock that is far ahead of the network's, as in test mode."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + 1e6
+
+
+async def test_new_connections_are_timed_by_the_clock_of_the_network(tmp_path):
+    clocks: dict[str, Any] = {"clock": LateClock(), "network_clock": SystemClock()}
+    async with running(tmp_path, settings=HTTP, **clocks) as server, client_of(server) as client:
+        ops = [{"key": "connection_creation_rate", "value": 1000.0, "remove": False}]
+        entity = [{"entity_type": "ip", "entity_name": "127.0.0.1"}]
+        body = {"entries": [{"entity": entity, "ops": ops}], "validate_only": False}
+        answer = await client.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, body)
+        assert answer.entries[0].error_code == 0
+        async with client_of(server):
+            page = await scrape(server)
+            again = await scrape(server)
+    for samples in (page, again):
+        rate = value(samples, ACCEPT_RATE, ip="127.0.0.1")
+        assert rate is not None
+        assert rate > 0
 
 
 async def test_without_quotas_nothing_is_reported(tmp_path):

@@ -152,6 +152,16 @@ def test_what_was_not_compared_is_said():
     assert not answer.is_complete
 
 
+def test_resources_of_several_changed_acls_are_cut_together():
+    """Each ACL concerns 40 topics; all of `a` and ten of `b` are shared with existing ACLs."""
+    topics = [f"{prefix}{number:02d}" for prefix in "ab" for number in range(40)]
+    existing = [ALICE._replace(resource_name=name) for name in topics[:50]]
+    added = [ALICE._replace(resource_name=name, pattern_type="prefixed") for name in "ab"]
+    answer = effects(existing, added=added, topics=topics)
+    assert not answer.is_complete
+    assert "more may change" in answer.warnings[-1]
+
+
 @pytest.mark.parametrize("direction", ["added", "removed"])
 @pytest.mark.parametrize("users", [1, 10_000])
 def test_10000_prefixed_acls_are_not_compared_with_each_topic(users, direction):
