@@ -137,6 +137,8 @@ class MetadataStore:
             log.delete()
             log.segments.append(self._new_segment(start))
         self._segments = log.segments
+        if log.has_deleted:
+            self._files.sync_directory(self._directory)
         # A killed process may have created the last segment without syncing its name.
         self._has_new_segment = True
         self.end_offset = start if log.end_offset is None else log.end_offset
