@@ -6,6 +6,7 @@ pytest tests/simulation/test_metadata_power_losses.py --seed 7 --budget-scale 0 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -20,6 +21,8 @@ from wirebroker.quorum.log.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     from wirebroker.quorum.log.metadata_recovery import Batch
+    from collections.abc import Callable, Iterator
+
     from wirebroker.storage.log.segment.segment import Segment
 
 SECONDS = 4
@@ -83,10 +86,10 @@ def test_detects_truncation_that_is_not_synced() -> None:
     """Records of a former leader come back."""
     truncate_to = MetadataStore.truncate_to
 
-    def without_sync(store: MetadataStore, offset: int) -> None:
-        file = type(store._segments[-1].log)
-        with mock.patch.object(file, "sync"):
-            truncate_to(store, offset)
+    def without_sync(store: MetadataStore, offset: int) -> Iterator[Callable[[], None]]:
+        for sync in truncate_to(store, offset):
+            if isinstance(sync, partial):  # of the directory
+                yield sync
 
     with mock.patch.object(MetadataStore, "truncate_to", without_sync):
         find("lacks the records", is_voter=True, first_seed=460)

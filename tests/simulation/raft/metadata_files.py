@@ -139,7 +139,8 @@ class MetadataFiles:
         while self.end.offset > self.committed.offset and self.random.random() < 0.7:
             self.end = self._before[self.log.pop()][0]
         self.synced = min(self.synced, self.end.offset)
-        self.store.truncate_to(self.end.offset)
+        for sync in self.store.truncate_to(self.end.offset):
+            sync()
         self.counts["truncations"] += 1
 
     def _install(self) -> None:
