@@ -188,7 +188,8 @@ class RecoveredLog:
         if not self._may_refetch:
             raise StartError(
                 f"{self._directory} lacks the records from offset {expected} to {actual - 1}",
-                "restore the directory from a backup",
+                "restore the directory from a backup; delete it instead if this node was never a"
+                " voter: it fetches the log again",
             )
         LOGGER.warning(
             "%s: truncating the log to offset %d: the next records before %d are missing, as after "
