@@ -87,16 +87,24 @@ class ConsumerHeartbeat(NamedTuple):
         states_partitions = body.topic_partitions is not None
         return body.rebalance_timeout_ms != _NO_TIMEOUT and has_subscription and states_partitions
 
+    def check_count(self) -> None:
+        """Check the number of topics, before they are sorted, encoded or measured.
+
+        Raises:
+            KafkaError: INVALID_REQUEST.
+        """
+        if len(self.body.subscribed_topic_names or ()) > MOST_TOPICS:
+            raise _invalid(f"A member can subscribe to at most {MOST_TOPICS} topics by name.")
+
     def check(self, assignors: Sequence[str]) -> None:
         """Check the fields.
 
         Raises:
             KafkaError: INVALID_REQUEST or UNSUPPORTED_ASSIGNOR.
         """
+        self.check_count()
         body = self.body
         epoch: int = body.member_epoch
-        if len(body.subscribed_topic_names or ()) > MOST_TOPICS:
-            raise _invalid(f"A member can subscribe to at most {MOST_TOPICS} topics by name.")
         owned = body.topic_partitions or ()
         if len(owned) + sum(len(topic.partitions) for topic in owned) > MOST_PARTITIONS:
             raise _invalid(f"A member can own at most {MOST_PARTITIONS} topics and partitions.")

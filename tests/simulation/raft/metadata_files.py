@@ -5,7 +5,8 @@
 
 The bytes of each batch are unique. So each start can check that the log is a chain of batches that
 were appended one after the other. A voter syncs, and must not lose anything that it synced. An
-observer never syncs, and may lose anything except its snapshots.
+observer never syncs, and may lose anything except its snapshots. A kill
+between two writes loses nothing.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class MetadataFiles:
         self.committed = End(0, 0)
         self.synced = 0
         self.snapshot = SnapshotId(0, 0)
+        # Whether the life ended between two operations.
+        self.is_whole = True
         self.due_snapshot: SnapshotId | None = None
         files = self._new_files()
         files.make_directory("/data")
@@ -67,10 +70,12 @@ class MetadataFiles:
         for _ in range(LIVES):
             if self.random.random() < 0.5:
                 self.files.dies_at_write = self.files.writes + self.random.randrange(1, 60)
+            self.is_whole = True
             try:
                 for _ in range(self.random.randrange(1, 25)):
                     self._operate()
             except KilledError:
+                self.is_whole = False
                 self.counts["died in a write"] += 1
             kind = self.random.choice(list(CrashKind))
             self.files.die()
@@ -139,7 +144,8 @@ class MetadataFiles:
         while self.end.offset > self.committed.offset and self.random.random() < 0.7:
             self.end = self._before[self.log.pop()][0]
         self.synced = min(self.synced, self.end.offset)
-        self.store.truncate_to(self.end.offset)
+        for sync in self.store.truncate_to(self.end.offset):
+            sync()
         self.counts["truncations"] += 1
 
     def _install(self) -> None:
@@ -171,9 +177,12 @@ class MetadataFiles:
         if self._number:
             assert found >= self.snapshot, f"lost snapshot {self.snapshot}: {found}"
         self.snapshot = found
+        end_before = self.end
         self._check([batch for _, batch in batches], End(*found))
         if self.is_voter and self._number:
             assert self.end.offset >= self.synced, f"lost synced records from {self.end}"
+        if kind is CrashKind.KILL and self.is_whole:
+            assert self.end == end_before, f"a kill changed the end {end_before}: {self.end}"
         self.synced = self.end.offset
         if self.is_voter:
             self.store.sync()

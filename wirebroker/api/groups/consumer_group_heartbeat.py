@@ -62,6 +62,10 @@ def consumer_group_heartbeat(
         client_host(request),
         access_of(broker, request),
     )
+    try:
+        heard.check_count()
+    except KafkaError as invalid:
+        return {"error_code": invalid.code, "error_message": invalid.message}
     if hashing.has_many_names(body):
         return _serve_in_slices(broker, heard)
     response = _serve(broker, heard)

@@ -42,6 +42,8 @@ class RecoveredLog:
         batches: The batches after the snapshot.
         epochs: Each epoch and its first offset, oldest first; also those before the snapshot.
         end_offset: The end of the log; None if it has no segments.
+        has_deleted: Whether files were deleted. The directory must be synced then; otherwise a
+            power failure may bring them back after later records.
     """
 
     __slots__ = (
@@ -51,6 +53,7 @@ class RecoveredLog:
         "batches",
         "end_offset",
         "epochs",
+        "has_deleted",
         "segments",
     )
 
@@ -70,6 +73,7 @@ class RecoveredLog:
         self.batches: list[Batch] = []
         self.epochs: list[tuple[int, int]] = []
         self.end_offset: int | None = None
+        self.has_deleted = False
 
     @property
     def last_epoch(self) -> int:
@@ -99,6 +103,7 @@ class RecoveredLog:
                     self._note_gap(self.end_offset, base_offset)
                     for later in segments[position:]:
                         later.delete()
+                    self.has_deleted = True
                     return
             self._add(segment)
 
@@ -115,6 +120,7 @@ class RecoveredLog:
 
     def delete(self) -> None:
         """Delete all segments."""
+        self.has_deleted = self.has_deleted or bool(self.segments)
         for segment in self.segments:
             segment.delete()
         self.segments.clear()
@@ -182,7 +188,8 @@ class RecoveredLog:
         if not self._may_refetch:
             raise StartError(
                 f"{self._directory} lacks the records from offset {expected} to {actual - 1}",
-                "restore the directory from a backup",
+                "restore the directory from a backup; delete it instead if this node was never a"
+                " voter: it fetches the log again",
             )
         LOGGER.warning(
             "%s: truncating the log to offset %d: the records up to offset %d are missing, as "

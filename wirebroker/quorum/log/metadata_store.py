@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wirebroker.codecs.primitives import uuid_text
@@ -20,7 +21,7 @@ from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.log.segment.segment_files import segment_base_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.primitives import Buffer
@@ -137,6 +138,8 @@ class MetadataStore:
         if is_replaced or not log.check_start():
             log.delete()
             log.segments.append(self._new_segment(start))
+        if log.has_deleted:
+            self._files.sync_directory(self._directory)
         self._segments = log.segments
         # A killed process may have created the last segment without syncing the directory.
         self._has_new_segment = True
@@ -206,20 +209,23 @@ class MetadataStore:
         self._segments.append(self._new_segment(self.end_offset))
         self.bytes_since_snapshot = 0
 
-    def truncate_to(self, offset: int) -> None:
-        """Remove the batches that contain `offset` or follow it."""
+    def truncate_to(self, offset: int) -> Iterator[Callable[[], None]]:
+        """Remove the batches that contain `offset` or follow it.
+
+        Yield each sync; the caller performs it before it continues. A sync blocks.
+        """
         count = len(self._segments)
         while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
             self._segments.pop().delete()
         if len(self._segments) < count:
             # Before the truncation: later segments must not follow a gap.
-            self._files.sync_directory(self._directory)
+            yield partial(self._files.sync_directory, self._directory)
         self._segments[-1].truncate_to(offset)
-        # Otherwise one of these batches may reappear before a later leader's after a power failure.
-        self._segments[-1].log.sync()
         self.end_offset = min(self.end_offset, offset)
         self._epochs.truncate_from_end(self.end_offset)
         self._epochs.persist()
+        # Otherwise a power failure may leave one of these batches before a later leader's.
+        yield self._segments[-1].log.sync
 
     def restart_at(self, snapshot: SnapshotId) -> None:
         """Delete all segments and continue after a snapshot on disk."""

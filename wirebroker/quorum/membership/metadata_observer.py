@@ -263,7 +263,7 @@ class MetadataObserver:
             )
 
     def _disk_failed(self, error: OSError) -> None:
-        self._fail(f"the metadata log cannot be written: {error}")
+        self._fail(self.node.failure or str(error))
 
     def _refused(self, address: PeerAddress, error: ErrorCode) -> None:
         """Fail if the followed leader keeps refusing this node, or all controllers before that."""

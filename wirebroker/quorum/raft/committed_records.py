@@ -38,6 +38,9 @@ class CommittedRecords:
     `on_applied` is called after each applied change; after the last one, `is_idle` is true.
     `on_failure` is called with the reason when applying ends because a record is damaged or has a
     newer version.
+
+    Attributes:
+        on_disk_failure: Called with the error when the log cannot be read; set by the replica.
     """
 
     __slots__ = (
@@ -52,7 +55,10 @@ class CommittedRecords:
         "_parts",
         "_snapshot",
         "_task",
+        "on_disk_failure",
     )
+
+    on_disk_failure: Callable[[OSError], None]
 
     def __init__(
         self,
@@ -124,6 +130,9 @@ class CommittedRecords:
                 pass
         except (KafkaError, MalformedFrameError) as error:
             self.fail(f"the cluster's metadata cannot be applied: {error}")
+        except OSError as error:
+            self._is_failed = True
+            self.on_disk_failure(error)
         except Exception:  # a bug: nothing may be applied after it
             LOGGER.exception("applying the cluster's metadata failed")
             self.fail("the cluster's metadata cannot be applied: see the line above")

@@ -1,7 +1,8 @@
 """Performs the actions of one replica's machine: on files, connections and callers.
 
-A step's actions are performed in order and in one turn of the event loop (raft_steps.py). Longer
-work runs in a task (raft_tasks.py). Persist is not among these actions: a thread writes it.
+A step's actions are performed in order and in one turn of the event loop (raft_steps.py). What
+takes longer begins a task (raft_tasks.py). The steps themselves perform Persist and Truncate, which
+wait for the disk.
 
 Source: Kafka's KafkaRaftClient.
 """
@@ -116,12 +117,10 @@ class RaftActions:
         self.leadership = QuorumLeadership(None, epoch)
 
     def perform(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
-        """Perform an action, except Persist."""
+        """Perform an action, except Persist and Truncate."""
         match action:
             case Append(batches):
                 self._append(batches)
-            case Truncate(end_offset):
-                self._log.truncate(end_offset)
             case Sync(point):
                 self._tasks.sync(point)
             case WriteSnapshot(point, position, data):
@@ -149,8 +148,8 @@ class RaftActions:
                 self._note_violation(text, lacks_commits=lacks_commits)
             case ShutdownFinished():
                 self._listener.on_shutdown()
-            case Persist():
-                raise AssertionError("its steps write it in a thread")
+            case Persist() | Truncate():
+                raise AssertionError("its steps wait for it")
 
     def _append(self, batches: Sequence[RaftBatch]) -> None:
         end_offset = batches[-1].end_offset

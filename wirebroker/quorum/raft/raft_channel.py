@@ -13,6 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from wirebroker.base.log_bound import about_quorum
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.coordinator.raft.protocol.messages import (
     KRaftVersionsRequest,
@@ -50,6 +52,8 @@ _REFUSALS: Final = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "give its user ClusterAction on the cluster",
     ErrorCode.INCONSISTENT_CLUSTER_ID: "it belongs to another cluster: check its controllers",
 }
+# Records that are checked on the event loop: 200 batches, which take 2 ms.
+_FEW_BYTES: Final = 16 << 10
 # Voters come and go. Beyond this, the one that was used least recently is forgotten.
 MAX_NODES: Final = 100
 
@@ -181,7 +185,10 @@ class RaftChannel:
     async def _request(self, node: Node, request: RaftRequest) -> RaftResponse:
         key = KEYS[type(request)]
         answer = await node.request(key, partial(_body, request), timeout_s=self._timeout_s)
-        return response_of(key, answer, listener=self._listener, batches=_batches)
+        read = partial(response_of, key, answer, listener=self._listener, batches=_batches)
+        if key is ApiKey.FETCH and _has_many_records(answer):
+            return await in_thread(Work.CODING, read)
+        return read()
 
     async def _request_versions(self, node: Node) -> KRaftVersionsResponse:
         """Return what the peer said when the connection was opened."""
@@ -198,6 +205,15 @@ def _body(request: RaftRequest, version: int) -> dict[str, Any]:
     if isinstance(request, VoteRequest) and request.is_pre_vote and version < FIRST_WITH_PRE_VOTE:
         raise UnsupportedVersionError("a voter", f"no pre-vote in version {version} of Vote")
     return body_of(request, version)
+
+
+def _has_many_records(answer: Any) -> bool:
+    """Return whether the records of a Fetch response take long to check."""
+    return any(
+        len(partition.records or b"") > _FEW_BYTES
+        for topic in answer.responses
+        for partition in topic.partitions
+    )
 
 
 def _batches(records: bytes) -> tuple[RaftBatch, ...]:

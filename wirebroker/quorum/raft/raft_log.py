@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.voter_history import VoterHistory
@@ -212,14 +213,15 @@ class RaftLog:
                 )
             )
 
-    def truncate(self, end_offset: int) -> None:
-        """Delete the records from an offset on.
+    async def truncate(self, end_offset: int) -> None:
+        """Delete the records from an offset on, also on disk.
 
         Raises:
             OSError: The disk failed.
         """
         self.generation += 1
-        self.store.truncate_to(end_offset)
+        for sync in self.store.truncate_to(end_offset):
+            await in_thread(Work.METADATA, sync)
         self._unapplied.truncate(end_offset)
         if self._first_data is not None and self._first_data >= end_offset:
             self._first_data = None
@@ -244,7 +246,7 @@ class RaftLog:
             piece = self.store.slice_from(*stored, _MAX_PIECE_BYTES)
             if piece is None:
                 return []  # the high watermark is within a batch
-            batches = checked_batches(await in_thread(Work.WARMING, read_batches, piece))
+            batches = await in_thread(Work.WARMING, _read_checked, piece)
             committed = [
                 WaitingBatch(header.last_offset + 1, header.leader_epoch, FetchedBatch(header, one))
                 for header, one in batches
@@ -332,6 +334,21 @@ class RaftLog:
                 self._part.close()
             self._part = self._files.data(path)
         return self._part
+
+
+def _read_checked(piece: FileSlice) -> list[FetchedBatch]:
+    """Read and check the batches of a slice, which is not empty. Blocks.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE: a batch is damaged or missing.
+        OSError: The disk failed.
+    """
+    batches = checked_batches(read_batches(piece))
+    if not batches:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"the metadata log ends within the {piece.length} bytes read"
+        )
+    return batches
 
 
 def _split(batches: EncodedBatches) -> list[FetchedBatch]:

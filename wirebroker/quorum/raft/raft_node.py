@@ -111,6 +111,7 @@ class RaftNode:
         self._files = files
         self._transport = transport
         self._committed = committed
+        committed.on_disk_failure = self._cannot_read
         self._on_failure = on_failure
         self._is_ended = False
         self._stopped = asyncio.Event()
@@ -125,6 +126,7 @@ class RaftNode:
             meters=self._meters,
             act=self._act,
             write=self._write,
+            truncate=log.truncate,
             on_failure=self.fail,
         )
         self._replies = RaftReplies(self._steps, log, clock, leader=lambda: self.known_leader)
@@ -382,10 +384,16 @@ class RaftNode:
     # The end
 
     def fail(self, error: OSError) -> None:
-        """End, because the disk has failed."""
+        """End, because a write has failed."""
+        self._fail(error, f"the metadata log cannot be written: {error}")
+
+    def _cannot_read(self, error: OSError) -> None:
+        self._fail(error, f"the metadata log cannot be read: {error}")
+
+    def _fail(self, error: OSError, failure: str) -> None:
         if self._is_ended:
             return
-        self.failure = f"the metadata log cannot be written: {error}"
+        self.failure = failure
         LOGGER.error("%s", self.failure)
         self._end()
         self._on_failure(error)

@@ -3,8 +3,8 @@
     event  ->  step of the machine  ->  its actions, in order  ->  the next event
 
 A step and its actions run in one turn of the event loop, so the machine and the files always agree.
-Only a Persist takes longer: a thread syncs `quorum-state`. Until it is on disk, neither the later
-actions of the step nor other events are handled.
+Only a Persist and a Truncate take longer: a thread syncs `quorum-state` or the log. Until it is on
+disk, neither the later actions of the step nor other events are handled.
 
 Source: Kafka's KafkaRaftClientDriver.
 """
@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.coordinator.raft.protocol.actions import Persist
+from wirebroker.coordinator.raft.protocol.actions import Persist, Truncate
 from wirebroker.coordinator.raft.protocol.events import Tick
 from wirebroker.quorum.raft.superseded_writes import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Awaitable, Callable, Generator, Iterator
 
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
@@ -57,6 +57,7 @@ class RaftSteps:
         "_replica",
         "_timer",
         "_timer_ms",
+        "_truncate",
         "_write",
         "_writing",
         "performed",
@@ -70,6 +71,7 @@ class RaftSteps:
         meters: RaftMeters,
         act: Callable[[RaftAction], None],
         write: Callable[[Persist], None],
+        truncate: Callable[[int], Awaitable[None]],
         on_failure: Callable[[OSError], None],
     ) -> None:
         """Store the parts.
@@ -78,8 +80,9 @@ class RaftSteps:
             replica: The machine.
             clock: Its clock.
             meters: Its figures.
-            act: Performs an action, except Persist. It must not call this object.
+            act: Performs another action than these two. It must not call this object.
             write: Performs a Persist in a thread. Blocks.
+            truncate: Performs a Truncate.
             on_failure: Called if one of them fails; it ends this object.
         """
         self._replica = replica
@@ -87,6 +90,7 @@ class RaftSteps:
         self._meters = meters
         self._act = act
         self._write = write
+        self._truncate = truncate
         self._on_failure = on_failure
         # Those that wait for a write. A connection, a sync and a timer have one each at most.
         self._events: deque[RaftEvent] = deque()
@@ -98,7 +102,7 @@ class RaftSteps:
 
     @property
     def is_writing(self) -> bool:
-        """Whether `quorum-state` is being written: the machine is ahead of the files."""
+        """Whether a Persist or a Truncate is in progress: the machine is ahead of the files."""
         return self._writing is not None
 
     def now_ms(self) -> int:
@@ -115,7 +119,7 @@ class RaftSteps:
             self._take(event)
 
     def perform(self, step: RaftStep) -> None:
-        """Perform the actions of a step of the machine; `quorum-state` is not being written."""
+        """Perform the actions of a step of the machine; no write is in progress."""
         assert self._writing is None, step
         self._meters.note_state(self._replica.core.state, self.now_ms())
         actions = step.actions
@@ -143,20 +147,23 @@ class RaftSteps:
     def _continue(self, actions: Iterator[RaftAction], wake_ms: int) -> None:
         with self._ending():
             for action in actions:
-                if isinstance(action, Persist):
+                if isinstance(action, Persist | Truncate):
                     self._writing = asyncio.create_task(
-                        self._persist(action, actions, wake_ms), name="write quorum-state"
+                        self._finish(action, actions, wake_ms), name="write of the replica"
                     )
                     return
                 self._act(action)
             self.performed.set()
             self._arm(wake_ms)
 
-    async def _persist(
-        self, action: Persist, later_actions: Iterator[RaftAction], wake_ms: int
+    async def _finish(
+        self, action: Persist | Truncate, later_actions: Iterator[RaftAction], wake_ms: int
     ) -> None:
         with self._ending():
-            await in_thread(Work.METADATA, self._write, action)
+            if isinstance(action, Persist):
+                await in_thread(Work.METADATA, self._write, action)
+            else:
+                await self._truncate(action.end_offset)
         self._writing = None
         if not self._is_ended:
             self._continue(later_actions, wake_ms)

@@ -13,6 +13,7 @@ from tests.support.coordinators.group_kit import REBALANCE_MS
 from tests.support.coordinators.kit import topic
 from tests.unit.wirebroker.api.api_kit import answer_soon, begin
 from tests.unit.wirebroker.coordination.group_server_kit import ListPartition, group_broker, turns
+from wirebroker.api.groups import consumer_group_heartbeat
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -67,6 +68,21 @@ async def test_topics_of_a_large_group_are_hashed_before_the_member_joins():
     assert response["member_epoch"] == 2
     assert not shard.topic_hashes.unknown(set(NAMES))
     assert shard.groups["g"].metadata_hash != 0
+
+
+async def test_too_many_topics_are_refused_before_they_are_prepared(monkeypatch):
+    broker = broker_with()
+    await turns()
+    monkeypatch.setattr(heartbeat_request, "MOST_TOPICS", 500)
+
+    def prepare(_names: object) -> None:
+        raise AssertionError("the topics are prepared")
+
+    monkeypatch.setattr(consumer_group_heartbeat, "requested_names", prepare)
+    monkeypatch.setattr(consumer_group_heartbeat, "size_of_names", prepare)
+    response = begin(broker, KEY, 1, **joining("m", *NAMES))
+    assert response["error_code"] == ErrorCode.INVALID_REQUEST
+    assert "at most 500 topics" in response["error_message"]
 
 
 async def test_small_requests_of_a_large_group_are_served_at_once():

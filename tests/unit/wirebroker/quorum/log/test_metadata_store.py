@@ -10,7 +10,7 @@ from tests.unit.wirebroker.quorum.log.metadata_kit import NO_OP
 from wirebroker.base.clock import SystemClock
 from wirebroker.quorum.log.metadata_batches import BatchBuilder
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
-from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, MetadataStore
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -94,3 +94,25 @@ def test_records_before_the_start_of_the_log_cannot_be_read(
     store.advance_start(snapshot)
     assert (store.slice_from(offset, store.end_offset, 1 << 20) is not None) == is_stored
     store.close()
+
+
+@pytest.mark.parametrize("snapshot_end", [1, 9], ids=["gap below it", "log that ends before it"])
+def test_deleted_segments_are_gone_after_a_power_failure(tmp_path: Path, snapshot_end: int) -> None:
+    """Otherwise old records may come back after later ones."""
+    files = _CountedFiles()
+    store = MetadataStore(files, str(tmp_path), SystemClock())
+    store.open()
+    store.recover()
+    for _ in range(3):
+        _append(store)
+        store.roll()
+    store.write_snapshot(SnapshotId(snapshot_end, 1), encode_first_snapshot(1, []))
+    store.close()
+    if snapshot_end == 1:
+        (tmp_path / DIRECTORY_NAME / f"{1:020}.log").write_bytes(b"")
+    files.synced.clear()
+    again = MetadataStore(files, str(tmp_path), SystemClock())
+    again.open()
+    again.recover(may_refetch=True)
+    assert files.synced == [again.directory]
+    again.close()

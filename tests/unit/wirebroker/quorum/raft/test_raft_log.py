@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_log_that_continues_a_snapshot_is_kept(tmp_path: Path) -> None:
     assert loaded.view.end == LogPoint(2, 5)
 
 
-def test_log_whose_data_was_truncated_is_unused_again(tmp_path: Path) -> None:
+async def test_log_whose_data_was_truncated_is_unused_again(tmp_path: Path) -> None:
     log = opened(tmp_path)
     log.load(VoterSet())
     builder = BatchBuilder(base_offset=0, leader_epoch=1, timestamp_ms=1)
@@ -72,8 +72,27 @@ def test_log_whose_data_was_truncated_is_unused_again(tmp_path: Path) -> None:
     (header,) = builder.batches.headers
     log.append([raft_batch(FetchedBatch(header, bytes(builder.batches.buffers[0])))])
     assert not log.is_unused
-    log.truncate(0)
+    await log.truncate(0)
     assert log.is_unused
+
+
+async def test_truncation_does_not_sync_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(tmp_path, epoch=1, count=3)
+    file_class = type(log.store._segments[-1].log)
+    sync = file_class.sync
+    threads: list[threading.Thread] = []
+
+    def noted(file: Any) -> None:
+        threads.append(threading.current_thread())
+        sync(file)
+
+    monkeypatch.setattr(file_class, "sync", noted)
+    await log.truncate(1)
+    assert log.end_offset == 1
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("end", ["installed", "deleted", "damaged", "closed", "restarted"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,7 @@ from wirebroker.codecs.messages import request_message
 from wirebroker.codecs.records.control import KRaftVersion
 from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, TOPIC_ID, MetadataStore
-from wirebroker.quorum.raft import raft_replies
+from wirebroker.quorum.raft import raft_log, raft_replies
 from wirebroker.quorum.raft.raft_log import RaftLog
 
 if TYPE_CHECKING:
@@ -265,6 +266,36 @@ async def test_a_failed_disk_ends_the_replica(
 
 async def _failing_sync(_log: object) -> None:
     raise OSError(errno.EIO, "disk on fire")
+
+
+async def test_log_that_cannot_be_read_ends_the_replica(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with QuorumInMemory(tmp_path, 1) as quorum:
+        only = await quorum.leader()
+        assert only.node is not None
+        node, log = only.node, only.node._log
+
+        async def fail(_log: RaftLog, _high_watermark: int) -> None:
+            raise OSError(errno.EIO, "disk on fire")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(log), "take_committed", fail)
+            only.append("a")
+            await quorum.until(lambda: bool(only.failures))
+        assert node.is_ended
+        assert str(node.failure).startswith("the metadata log cannot be read: ")
+        assert "disk on fire" in only.failures[0]
+
+
+async def test_read_that_returns_no_whole_batch_is_a_damaged_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raft_log, "read_batches", lambda _piece: memoryview(b""))
+    piece = SimpleNamespace(length=100)
+    with pytest.raises(KafkaError) as raised:
+        raft_log._read_checked(piece)  # type: ignore[arg-type]
+    assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 async def test_a_replica_whose_disk_failed_stops_without_an_error(

@@ -103,7 +103,7 @@ async def test_only_committed_batches_are_read_from_the_files(
     assert await take_all(log, 45) == content(batches[:45])
     assert await log.take_committed(45) == []
     assert await take_all(log, 46) == content(batches[45:46])
-    log.truncate(50)
+    await log.truncate(50)
     others = batches_of(50, [1_000] * 5, epoch=2)
     log.append(others)
     assert await take_all(log, 55) == content([*batches[46:50], *others])
@@ -129,7 +129,7 @@ async def test_batches_are_taken_once_and_in_order(tmp_path: Path, seed: int) ->
                 committed = random.randrange(committed, end + 1)
             case "truncate":
                 end = random.randrange(committed, end + 1)
-                log.truncate(end)
+                await log.truncate(end)
                 del expected[end:]
             case _:
                 batches_taken = taken(await log.take_committed(committed))
