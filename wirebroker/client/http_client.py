@@ -57,8 +57,7 @@ def blocking_request(
     Raises:
         ClientError: The address does not respond, or the response is too large.
     """
-    parts = urlsplit(url)
-    shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    shown = shown_url(url)
     try:
         reply = _exchange(token, method, url, body, bounds)
     # http.client raises ValueErrors for hosts and paths that it cannot write.
@@ -67,6 +66,11 @@ def blocking_request(
     if len(reply.body) > bounds.most_bytes:
         raise ClientError(f"the response of {shown} is larger than {bounds.most_bytes >> 20} MiB")
     return reply
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for messages: without its query, which may hold a secret."""
+    return urlsplit(url)._replace(query="", fragment="").geturl()
 
 
 def _exchange(

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from wirebroker.base.client_metric_names import ALL
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import ClientError
-from wirebroker.client.http_client import HttpBounds, blocking_request
+from wirebroker.client.http_client import HttpBounds, blocking_request, shown_url
 from wirebroker.console.client_metrics.text_page import client_samples
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ def _read(url: str, token: str | None) -> ClientSamples:
 
 def _page(full_url: str, url: str, token: str | None) -> ClientSamples:
     reply = blocking_request(token, "GET", full_url, None, _BOUNDS)
+    shown = shown_url(url)
     if reply.status in _REFUSED:
-        raise ClientError(f"{url} refuses the token: set wirebroker.http.token")
+        raise ClientError(f"{shown} refuses the token: set wirebroker.http.token")
     if reply.status != _OK:
-        raise ClientError(f"{url} is not a metrics page: it responds with status {reply.status}")
+        raise ClientError(f"{shown} is not a metrics page: it responds with status {reply.status}")
     return client_samples(io.BytesIO(reply.body))
