@@ -9,7 +9,7 @@ the whole page is read: other exporters may refuse or ignore the query.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from wirebroker.base.client_metric_names import ALL
@@ -19,6 +19,7 @@ from wirebroker.client.http_client import HttpBounds, blocking_request, shown_ur
 from wirebroker.console.client_metrics.text_page import client_samples
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
     from wirebroker.console.client_metrics.text_page import ClientSamples
 
 _QUERY: Final = urlencode([("name[]", name) for name in sorted(ALL)])
@@ -34,6 +35,24 @@ async def read_client_samples(url: str, token: str | None) -> ClientSamples:
         ClientError: The address does not respond, refuses, or its page is too large.
     """
     return await in_thread(Work.SCRAPES, _read, url, token)
+
+
+class TimedSamples(NamedTuple):
+    """The samples of a page, and the seconds that it took; the wait for a thread does not count."""
+
+    page: ClientSamples
+    seconds: float
+
+
+async def read_timed_samples(url: str, token: str | None, clock: Clock) -> TimedSamples:
+    """Return the samples of a page with its time; raise as `read_client_samples`."""
+    return await in_thread(Work.SCRAPES, _read_timed, url, token, clock)
+
+
+def _read_timed(url: str, token: str | None, clock: Clock) -> TimedSamples:
+    began = clock.monotonic()
+    page = _read(url, token)
+    return TimedSamples(page, clock.monotonic() - began)
 
 
 def _read(url: str, token: str | None) -> ClientSamples:
