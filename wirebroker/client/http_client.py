@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
-from typing import TYPE_CHECKING, Final, NamedTuple
+import socket
+import threading
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from wirebroker.base.clock import SystemClock
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import ClientError
-
-if TYPE_CHECKING:
-    from wirebroker.base.clock import Clock
 
 _PART_BYTES: Final = 64 << 10
 
@@ -20,7 +19,7 @@ class HttpBounds(NamedTuple):
     """Bounds of a request.
 
     Attributes:
-        timeout_s: The limit to connect, for each part of the response, and for the whole response.
+        timeout_s: The limit to connect and log in with TLS, and for the whole request after that.
         most_bytes: The maximum size of the response.
     """
 
@@ -58,31 +57,79 @@ def blocking_request(
     Raises:
         ClientError: The address does not respond, or the response is too large.
     """
+    shown = shown_url(url)
+    try:
+        reply = _exchange(token, method, url, body, bounds)
+    # http.client raises ValueErrors for hosts and paths that it cannot write.
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise ClientError(f"{shown} does not respond: {error}") from None
+    if len(reply.body) > bounds.most_bytes:
+        raise ClientError(f"the response of {shown} is larger than {bounds.most_bytes >> 20} MiB")
+    return reply
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for messages: without its query, which may hold a secret."""
+    return urlsplit(url)._replace(query="", fragment="").geturl()
+
+
+def _exchange(
+    token: str | None, method: str, url: str, body: bytes | None, bounds: HttpBounds
+) -> HttpReply:
+    """Return a response, of a large body a bit more than is allowed.
+
+    A slow one raises TimeoutError: a timer shuts the socket down, as each part of a response, also
+    of its head, restarts the socket's own timeout.
+    """
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=bounds.timeout_s)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    deadline = _Deadline(bounds.timeout_s)
     try:
+        connection.connect()
+        deadline.begin(connection.sock)
         connection.request(method, target, body, headers)
-        answer = connection.getresponse()
-        content = _content(answer, SystemClock(), bounds)
-    except (OSError, http.client.HTTPException) as error:
-        raise ClientError(f"{shown} does not respond: {error}") from None
+        response = connection.getresponse()
+        content = bytearray()
+        while len(content) <= bounds.most_bytes and (part := response.read1(_PART_BYTES)):
+            content += part
+    except (OSError, http.client.HTTPException, ValueError):
+        deadline.check()
+        raise
     finally:
+        deadline.end()
         connection.close()
-    if len(content) > bounds.most_bytes:
-        raise ClientError(f"the response of {shown} is larger than {bounds.most_bytes >> 20} MiB")
-    return HttpReply(answer.status, content)
+    deadline.check()
+    return HttpReply(response.status, bytes(content))
 
 
-def _content(answer: http.client.HTTPResponse, clock: Clock, bounds: HttpBounds) -> bytes:
-    """Return the body, or a bit more than allowed of it; a slow one raises TimeoutError."""
-    deadline = clock.monotonic() + bounds.timeout_s
-    content = bytearray()
-    while len(content) <= bounds.most_bytes and (part := answer.read1(_PART_BYTES)):
-        content += part
-        if clock.monotonic() > deadline:
-            raise TimeoutError(f"the response takes longer than {bounds.timeout_s:g} s")
-    return bytes(content)
+class _Deadline:
+    """A timer that ends a socket's reads and writes."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._has_passed = False
+        self._timer: threading.Timer | None = None
+
+    def begin(self, sock: socket.socket) -> None:
+        """Start the timer."""
+        self._timer = threading.Timer(self._timeout_s, self._pass, (sock,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def check(self) -> None:
+        """Raise a TimeoutError if the deadline has passed."""
+        if self._has_passed:
+            raise TimeoutError(f"the response takes longer than {self._timeout_s:g} s") from None
+
+    def _pass(self, sock: socket.socket) -> None:
+        self._has_passed = True
+        with contextlib.suppress(OSError):  # the connection has ended meanwhile
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)

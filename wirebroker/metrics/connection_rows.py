@@ -55,6 +55,13 @@ class _Client(NamedTuple):
     user: str
 
 
+def client_dialects(dialects: Collection[str], names: Collection[str]) -> Collection[str]:
+    """Return the dialects of these metrics; requests by name get one even if none has them."""
+    if not names or not {"strimzi", "confluent"}.isdisjoint(dialects):
+        return dialects
+    return (*dialects, "strimzi")
+
+
 async def add_connections(
     page: Page, sessions: Iterable[Session], dialects: Collection[str], slices: Slices
 ) -> None:

@@ -34,6 +34,7 @@ from wirebroker.metrics.connection_rows import (
     add_accept_rates,
     add_connections,
     add_quota_usage,
+    client_dialects,
 )
 from wirebroker.metrics.disk_rows import add_cleaner, add_flushes
 from wirebroker.metrics.group_lag import GroupLags
@@ -134,7 +135,7 @@ class Scrape:
             dialects = server.config.list("wirebroker.metrics.dialects")
             page = Page(dialects, names)
             slices = Slices(server.clock)
-            await self._add_clients(page, dialects, slices)
+            await self._add_clients(page, client_dialects(dialects, names), slices)
             if names and client_metric_names.ALL.issuperset(names):
                 return page.text()
             self._add_table(page)

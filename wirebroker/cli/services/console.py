@@ -43,11 +43,14 @@ class _OwnBroker(NamedTuple):
             METRICS_URLS,
             TEST_URL,
             TOKEN,
+            page_of,
         )
 
         if not http:
             return cls(address, {})
-        properties = {METRICS_URLS: ",".join(f"{page}/metrics" for page in http)}
+        addresses = [page.partition("=") for page in http]
+        pages = [f"{broker_id}={page_of(url)}" for broker_id, _, url in addresses]
+        properties = {METRICS_URLS: ",".join(pages)}
         if is_test_mode:
             properties[TEST_URL] = http[0].partition("=")[2]
         token = os.environ.get(HTTP_TOKEN_VARIABLE)

@@ -8,6 +8,7 @@ Source: the order in which quotas apply: KIP-55, KIP-546, KIP-612.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.console.client_metrics.broker_clients import ADDRESS
@@ -63,13 +64,15 @@ def uses_of(
 
     `quotas` has the keys of each entity.
     """
+    entities = {_normalized(entity): entity for entity in quotas}
     uses: dict[tuple[QuotaEntity, str], QuotaUse] = {}
     for broker_id, of_broker in clients.items():
         for meter in of_broker.meters:
             key = _KEYS.get(meter.kind)
             if key is None:
                 continue
-            for entity in _candidates(meter):
+            for candidate in _candidates(meter):
+                entity = entities.get(_normalized(candidate), candidate)
                 if key in quotas.get(entity, ()):
                     use = _use(entity, meter, broker_id)
                     uses[entity, key] = _greater(uses.get((entity, key)), use)
@@ -91,6 +94,21 @@ def _candidates(meter: ClientMeter) -> Iterator[QuotaEntity]:
         yield from (entity_of([(USER, user)]) for user in users)
     else:
         yield from (entity_of([(CLIENT_ID, client_id)]) for client_id in client_ids)
+
+
+def _normalized(entity: QuotaEntity) -> QuotaEntity:
+    """Return the entity with its IP address in the usual form: IPv6 has several."""
+    return entity_of((kind, _normal_ip(name) if kind == IP else name) for kind, name in entity)
+
+
+def _normal_ip(text: str | None) -> str | None:
+    """Return an IP address in the usual form; other texts are unchanged."""
+    if text is None:
+        return None
+    try:
+        return str(ip_address(text))
+    except ValueError:  # a host name
+        return text
 
 
 def _use(entity: QuotaEntity, meter: ClientMeter, broker_id: int) -> QuotaUse:

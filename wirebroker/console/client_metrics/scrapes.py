@@ -9,16 +9,17 @@ whole page is read, because other exporters may refuse or ignore the query.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from wirebroker.base.client_metric_names import ALL
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import ClientError
-from wirebroker.client.http_client import HttpBounds, blocking_request
+from wirebroker.client.http_client import HttpBounds, blocking_request, shown_url
 from wirebroker.console.client_metrics.text_page import client_samples
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
     from wirebroker.console.client_metrics.text_page import ClientSamples
 
 _QUERY: Final = urlencode([("name[]", name) for name in sorted(ALL)])
@@ -36,6 +37,24 @@ async def read_client_samples(url: str, token: str | None) -> ClientSamples:
     return await in_thread(Work.SCRAPES, _read, url, token)
 
 
+class TimedSamples(NamedTuple):
+    """The samples of a page, and the seconds that it took; the wait for a thread does not count."""
+
+    page: ClientSamples
+    seconds: float
+
+
+async def read_timed_samples(url: str, token: str | None, clock: Clock) -> TimedSamples:
+    """Return the samples of a page with its time; raise as `read_client_samples`."""
+    return await in_thread(Work.SCRAPES, _read_timed, url, token, clock)
+
+
+def _read_timed(url: str, token: str | None, clock: Clock) -> TimedSamples:
+    began = clock.monotonic()
+    page = _read(url, token)
+    return TimedSamples(page, clock.monotonic() - began)
+
+
 def _read(url: str, token: str | None) -> ClientSamples:
     separator = "&" if urlsplit(url).query else "?"
     found = _page(f"{url}{separator}{_QUERY}", url, token)
@@ -44,8 +63,9 @@ def _read(url: str, token: str | None) -> ClientSamples:
 
 def _page(full_url: str, url: str, token: str | None) -> ClientSamples:
     reply = blocking_request(token, "GET", full_url, None, _BOUNDS)
+    shown = shown_url(url)
     if reply.status in _REFUSED:
-        raise ClientError(f"{url} refuses the token: set wirebroker.http.token")
+        raise ClientError(f"{shown} refuses the token: set wirebroker.http.token")
     if reply.status != _OK:
-        raise ClientError(f"{url} is not a metrics page: it responds with status {reply.status}")
+        raise ClientError(f"{shown} is not a metrics page: it responds with status {reply.status}")
     return client_samples(io.BytesIO(reply.body))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.errors import ClientError
 from wirebroker.console.client_metrics.broker_clients import BrokerClients, broker_clients
-from wirebroker.console.client_metrics.scrapes import read_client_samples
+from wirebroker.console.client_metrics.scrapes import read_timed_samples
 
 if TYPE_CHECKING:
     from wirebroker.console.model.polled_cluster import PolledCluster
@@ -32,14 +32,12 @@ async def poll_clients(cluster: PolledCluster) -> None:
 
 async def _read(cluster: PolledCluster, broker_id: int) -> None:
     state, clock, http = cluster.state, cluster.clock, cluster.http
-    began = clock.monotonic()
     try:
-        page = await read_client_samples(http.metrics_urls[broker_id], http.token)
+        page, seconds = await read_timed_samples(http.metrics_urls[broker_id], http.token, clock)
     except ClientError as error:
         before = state.clients.get(broker_id, BrokerClients())
         state.clients[broker_id] = before._replace(failure=str(error))
         state.clients_due[broker_id] = clock.monotonic() + _RETRY_S
         return
     state.clients[broker_id] = broker_clients(page, clock.now_ms())
-    ended = clock.monotonic()
-    state.clients_due[broker_id] = ended + min(_MOST_PAUSE_S, (ended - began) / _SHARE)
+    state.clients_due[broker_id] = clock.monotonic() + min(_MOST_PAUSE_S, seconds / _SHARE)

@@ -1,8 +1,9 @@
 """The collector of a cluster: one for all viewers.
 
-One task runs the polls in turn, the most overdue first, and publishes a snapshot after each. The
-pauses between polls keep the cost for the brokers within the budget (`request_budget`), so with
-many partitions or slow brokers the values are older. Without viewers the polls are rarer.
+One task runs the polls in turn, the most overdue first, and publishes a snapshot after each;
+another reads the brokers' metrics pages. The pauses between polls keep the cost for the brokers
+within the budget (`request_budget`), so with many partitions or slow brokers the values are older.
+Without viewers the polls are rarer.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.clock import pause
 from wirebroker.client.errors import ClientError, UnservedError
 from wirebroker.console.model.client_polls import poll_clients
 from wirebroker.console.model.cluster_polls import (
@@ -77,8 +80,9 @@ POLLS: Final = (
     Poll("members of groups", 10.0, poll_members),
     Poll("transactions", 15.0, poll_transactions),
     Poll("versions of brokers", 60.0, poll_versions),
-    Poll("metrics of brokers", 5.0, poll_clients),
 )
+# Runs in its own task: slow metrics pages do not delay the other polls.
+_CLIENTS: Final = Poll("metrics of brokers", 5.0, poll_clients)
 
 
 class SnapshotReader:
@@ -126,6 +130,7 @@ class Collector:
         "_ran_at",
         "_reader_count",
         "_retry_at",
+        "_scraping",
         "_task",
         "_touched",
         "_touched_at",
@@ -146,6 +151,7 @@ class Collector:
         self._budget = RequestBudget(clock, min(1.0, SHARE / pace))
         self._cluster: PolledCluster | None = None
         self._task: asyncio.Task[None] | None = None
+        self._scraping: asyncio.Task[None] | None = None
         # When each poll began last (monotonic); a missing one has not run yet.
         self._ran_at: dict[Poll, float] = {}
         # What the last runs of each poll cost the busiest broker.
@@ -174,14 +180,18 @@ class Collector:
         http = http_settings(self.settings.properties)
         self._cluster = PolledCluster(client, self._clock, http)
         self._task = asyncio.create_task(self._run(), name=f"collector {self.settings.name}")
+        if http.metrics_urls:
+            name = f"metrics of {self.settings.name}"
+            self._scraping = asyncio.create_task(self._scrape(), name=name)
 
     async def stop(self) -> None:
         """Stop reading, and close the connections."""
         self._is_stopped = True
         self._wake_readers()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [task for task in (self._task, self._scraping) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.details.close()
         if self._cluster is not None:
             self._cluster.client.abort()
@@ -255,6 +265,21 @@ class Collector:
                 await self._wait(poll_at - now)
             else:
                 await self._run_poll(self._most_overdue(now))
+
+    async def _scrape(self) -> None:
+        """Read metrics pages that are due, forever."""
+        ran_at = -math.inf
+        while True:
+            if self._clock.monotonic() - ran_at >= self._interval_s(_CLIENTS):
+                ran_at = self._clock.monotonic()
+                try:
+                    await _CLIENTS.run(self.cluster)
+                except Exception:  # the next round tries again
+                    logger.exception("cluster %s: %s", self.settings.name, _CLIENTS.name)
+                if self.snapshot.number:  # the first snapshot waits for the metadata
+                    self._is_stale = True
+                    self._touched.set()
+            await pause(self._pace * _CLIENTS.interval_s)
 
     async def _wait(self, seconds: float) -> None:
         if seconds <= 0:

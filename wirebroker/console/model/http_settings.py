@@ -74,18 +74,33 @@ def _metrics_urls(text: str) -> dict[int, str]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         broker_id, equals, url = (part.strip() for part in item.partition("="))
         is_id = broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _MOST_ID_DIGITS
-        if not equals or not is_id or not _is_address(url):
+        if not equals or not is_id or not _is_address(url) or not _is_sendable(url):
             raise ValueError(
                 f"{METRICS_URLS}: {item} is not a broker's metrics page: write"
                 " BROKER_ID=http://HOST:PORT/metrics"
             )
         if int(broker_id) in urls:
             raise ValueError(f"{METRICS_URLS} has two addresses of broker {int(broker_id)}")
-        _ = urlsplit(url).port  # raises ValueError
-        urls[int(broker_id)] = (
-            url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/metrics"
-        )
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError
+        urls[int(broker_id)] = url if parts.path.strip("/") else page_of(url)
     return urls
+
+
+def page_of(url: str) -> str:
+    """Return the metrics page of an address, which may have a query."""
+    return urlsplit(url)._replace(path="/metrics").geturl()
+
+
+def _is_sendable(url: str) -> bool:
+    """Return whether HTTP can name the host, path and query."""
+    parts = urlsplit(url)
+    target = parts.path + parts.query
+    try:
+        (parts.hostname or "").encode("idna")
+    except UnicodeError:
+        return False
+    return target.isascii() and target.isprintable() and " " not in target
 
 
 def _is_address(url: str) -> bool:

@@ -122,7 +122,8 @@ class ClusterSnapshot(NamedTuple):
         number: Rises with each snapshot.
         taken_ms: Time of the newest values (ms since 1970); 0 if nothing was read yet.
         status: Whether the cluster responds.
-        is_complete: Whether each kind of values was read, or tried to be read, at least once.
+        is_complete: Whether each kind of values but the brokers' metrics was read, or tried to be
+            read, at least once.
         lag: Of all groups.
         hidden: What this user may not see, in a sentence; None if everything is visible.
         clients: The clients of the brokers with a metrics page.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.client.security.acls import AccessRule
     from wirebroker.console.client_metrics.broker_clients import BrokerClients
     from wirebroker.console.client_metrics.quota_usage import QuotaUse
+    from wirebroker.console.model.snapshot import ClusterSnapshot
     from wirebroker.coordinator.quotas.quota_entity import QuotaEntity
 
 
@@ -92,9 +93,17 @@ async def quotas(request: Request) -> Response:
         uses=await _uses(answer.value or (), clients) if has_metrics else {},
         entity_of=entity_of,
         has_metrics=has_metrics,
-        is_read=any(row.read_ms for row in clients.values()),
+        is_read=_is_read(collector.snapshot),
         setting=METRICS_URLS,
         scrape_failures=[(key, row.failure) for key, row in clients.items() if row.failure],
+    )
+
+
+def _is_read(snapshot: ClusterSnapshot) -> bool:
+    """Return whether the quotas in use of all brokers are known."""
+    rows = [snapshot.clients.get(broker_id) for broker_id in snapshot.brokers]
+    return bool(rows) and all(
+        row is not None and row.read_ms and not row.is_cut and row.failure is None for row in rows
     )
 
 

@@ -20,24 +20,30 @@ if TYPE_CHECKING:
 
 HEAD_TIMEOUT_S: Final = 20.0
 _UNREAD_CHECKS: Final = 3
+# A client must read as much in these checks.
+_LEAST_READ_BYTES: Final = 16 << 10
+# Checks within which the client must have read the rest of a complete response: one hour.
+_MOST_FLUSH_CHECKS: Final = 180
 
 
 class HttpConnection(H11Protocol):
     """A connection that is checked periodically.
 
-    It is closed if it has been without a new request for the whole time between two checks. It is
-    aborted if its client reads nothing of a response for three checks, or if it is still open at
-    the next check after it was closed. Connections above the limit are aborted immediately. A TLS
-    connection counts after its handshake, which asyncio limits to a minute.
+    It is closed if it has been without a new request for the whole time between two checks, and
+    its client has read the response. It is aborted if its client reads less than 16 KiB of a
+    response in three checks, or if it is still open at the next check after it was closed; with
+    unread data, an hour after the response is complete. Connections above the limit are aborted at
+    once. Over TLS they count from the end of the handshake, which asyncio ends after a minute.
     """
 
     _check: asyncio.TimerHandle | None = None
     _checked_cycle: Any = None
     _is_paused = False
     _was_closing = False
-    # The unread bytes at the last check; None if no response was unread.
+    # At the first of the checks in which the client has read too little.
     _unread_bytes: int | None = None
     _unread_checks = 0
+    _flush_checks = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio.Protocol."""
@@ -53,6 +59,11 @@ class HttpConnection(H11Protocol):
             self._check.cancel()
             self._check = None
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close at the end of the server, but not again: over TLS that fails."""
+        if not self.transport.is_closing():
+            super().shutdown()
 
     def pause_writing(self) -> None:
         """See asyncio.Protocol."""
@@ -71,8 +82,13 @@ class HttpConnection(H11Protocol):
     def _end_if_stalled(self) -> None:
         self._check_later()
         is_closing = self.transport.is_closing()
-        if self._is_paused or (is_closing and self.transport.get_write_buffer_size()):
-            is_stalled = self._is_unread()
+        # None before the first request, although uvicorn's annotation does not say so.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        is_between_requests = cycle is None or cycle.response_complete
+        is_flushing = bool(self._unsent_bytes()) and (is_closing or is_between_requests)
+        self._flush_checks = self._flush_checks + 1 if is_flushing else 0
+        if self._is_paused or is_flushing:
+            is_stalled = self._is_unread() or self._flush_checks > _MOST_FLUSH_CHECKS
         else:
             self._unread_bytes = None
             is_stalled = self._was_closing
@@ -80,25 +96,33 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
             return
         self._was_closing = is_closing
-        # None before the first request, although uvicorn's annotation does not say so.
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        is_between_requests = cycle is None or cycle.response_complete
-        if is_between_requests and cycle is self._checked_cycle:
+        # Over TLS, closing again fails, and closing early cuts the response after a timeout.
+        may_close = not is_closing and not is_flushing
+        if may_close and is_between_requests and cycle is self._checked_cycle:
             self._was_closing = True
             self.transport.close()
         self._checked_cycle = cycle
 
     def _is_unread(self) -> bool:
-        """Return whether the client has read nothing for some checks.
+        """Return whether the client has read too little in some checks.
 
         Nothing more is written meanwhile, so the number of unread bytes shrinks if the client
         reads. The client's system announces reads late, in parts of up to half of its buffer.
         """
-        unread = self.transport.get_write_buffer_size() + self._queued_by_system()
-        is_read = self._unread_bytes is None or unread < self._unread_bytes
-        self._unread_checks = 0 if is_read else self._unread_checks + 1
-        self._unread_bytes = unread
+        unread = self._unsent_bytes() + self._queued_by_system()
+        first = self._unread_bytes
+        if first is None or unread == 0 or unread <= first - _LEAST_READ_BYTES:
+            self._unread_checks, self._unread_bytes = 0, unread
+        else:
+            self._unread_checks += 1
         return self._unread_checks >= _UNREAD_CHECKS
+
+    def _unsent_bytes(self) -> int:
+        """Return how many bytes wait in this process; with TLS also below it, encrypted."""
+        unsent = self.transport.get_write_buffer_size()
+        tls = getattr(self.transport, "_ssl_protocol", None)
+        below = getattr(tls, "_transport", None)
+        return unsent if below is None else unsent + int(below.get_write_buffer_size())
 
     def _queued_by_system(self) -> int:
         """Return how many sent bytes the client's system has not acknowledged (Linux)."""

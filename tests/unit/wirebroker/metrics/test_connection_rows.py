@@ -132,6 +132,17 @@ async def test_new_connections_are_timed_by_the_clock_of_the_network(tmp_path):
         assert rate > 0
 
 
+async def test_quota_names_that_are_requested_are_written_in_each_dialect(tmp_path):
+    settings = HTTP | {"wirebroker.metrics.dialects": "exporter"}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        await set_quota(client, user="ANONYMOUS")
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"x"))
+        name = "kafka_server_quota_byte_rate"
+        reply = await ask_http(http_address(server), f"/metrics?name[]={name}")
+    assert value(read_page(reply.text), name, resource="Produce", user="ANONYMOUS") is not None
+
+
 async def test_without_quotas_nothing_is_reported(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         await create_topic(client, "t")

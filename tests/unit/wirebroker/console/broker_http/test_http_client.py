@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,6 +67,44 @@ async def test_a_large_response_is_refused(monkeypatch):
 async def test_an_address_without_a_server_is_named():
     with pytest.raises(ClientError, match=r"http://127.0.0.1:1 does not respond"):
         await http_request(None, "GET", "http://127.0.0.1:1")
+
+
+@contextlib.contextmanager
+def dripping(part: bytes) -> Iterator[str]:
+    """Serve a response that sends a part again and again; yield the address."""
+    has_ended = threading.Event()
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                while not has_ended.wait(0.05):
+                    self.request.sendall(part)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/metrics"
+        finally:
+            has_ended.set()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("part", [b"H", b"HTTP/1.1 100 Continue\r\n\r\n"])
+async def test_the_head_of_a_response_has_a_deadline(monkeypatch, part):
+    monkeypatch.setattr(http_client, "_CONTROL_BOUNDS", HttpBounds(1.0, 1000))
+    async with asyncio.timeout(60):
+        with dripping(part) as url, pytest.raises(ClientError, match="takes longer than 1 s"):
+            await http_request(None, "GET", url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://broker..1:9/metrics", f"http://{'a' * 64}:9/metrics", "http://127.0.0.1:1/é"]
+)
+async def test_an_address_that_cannot_be_written_is_named(url):
+    with pytest.raises(ClientError, match="does not respond"):
+        await http_request(None, "GET", url)
 
 
 @pytest.mark.parametrize(

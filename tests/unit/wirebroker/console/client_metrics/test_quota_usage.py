@@ -85,3 +85,13 @@ def test_addresses_have_their_own_quotas():
     of_address = ClientMeter(ADDRESS, "", "", "10.0.0.1", 4.0, None)
     [use] = uses_of(quotas, {1: BrokerClients(meters=(of_address,))}).values()
     assert use == QuotaUse(4.0, 1, "10.0.0.1", None, 1)
+
+
+@pytest.mark.parametrize("address", ["2001:db8::1", "2001:0DB8:0:0:0:0:0:1"])
+@pytest.mark.parametrize("of_quota", ["2001:db8::1", "2001:db8:0:0:0:0:0:1"])
+def test_spellings_of_an_ipv6_address_are_equal(address, of_quota):
+    entity = entity_of([("ip", of_quota)])
+    meter_of_address = ClientMeter(ADDRESS, "", "", address, 4.0, None)
+    clients = {1: BrokerClients(meters=(meter_of_address,))}
+    found = uses_of({entity: ("connection_creation_rate",)}, clients)
+    assert list(found) == [(entity, "connection_creation_rate")]

@@ -91,7 +91,9 @@ async def test_an_exporter_that_returns_no_names_is_read_whole(exporter):
 async def test_a_refusal_is_explained_without_the_query(exporter, status, message):
     exporter.respond = lambda _names: (status, b"")
     with pytest.raises(ClientError, match=message) as raised:
-        await read_client_samples(exporter.url, None)
+        await read_client_samples(f"{exporter.url}?key=SECRET", None)
+    assert exporter.url in str(raised.value)
+    assert "SECRET" not in str(raised.value)
     assert "name[]" not in str(raised.value)
     assert "name%5B" not in str(raised.value)
 

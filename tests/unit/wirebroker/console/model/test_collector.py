@@ -15,7 +15,7 @@ from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics, delete_topics
 from wirebroker.codecs.records.codec import Codec
-from wirebroker.console.model import details
+from wirebroker.console.model import collector, details
 from wirebroker.console.model.snapshot import ClusterStatus
 
 
@@ -28,9 +28,9 @@ def bootstrap_of(server) -> str:
 async def broker_and_collector(directory):
     async with (
         running(directory, settings=ONE_NODE) as server,
-        collecting(bootstrap_of(server)) as collector,
+        collecting(bootstrap_of(server)) as c,
     ):
-        yield collector
+        yield c
 
 
 async def write(client, topic: str, count: int) -> None:
@@ -64,6 +64,26 @@ async def test_topics_have_sizes_counts_and_rates(tmp_path):
         assert snapshot.history.points("topic", "orders", "size_bytes")[-1][1] > 0
         assert snapshot.history.points("cluster", "", "size_bytes")
         assert snapshot.history.points("topic", "missing", "lag") == []
+
+
+async def test_a_metrics_page_that_hangs_does_not_delay_polls(tmp_path, monkeypatch):
+    has_begun = asyncio.Event()
+
+    async def hang(_cluster) -> None:
+        has_begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(collector, "_CLIENTS", collector._CLIENTS._replace(run=hang))
+    properties = {"wirebroker.metrics.urls": "1=http://127.0.0.1:1/metrics"}
+    async with (
+        running(tmp_path, settings=ONE_NODE) as server,
+        collecting(bootstrap_of(server), properties) as c,
+    ):
+        async with asyncio.timeout(60):
+            await has_begun.wait()
+            await create_topics(c.client, {"orders": 1}, configs={})
+            snapshot = await snapshot_when(c, lambda s: "orders" in s.topics)
+        assert snapshot.status is ClusterStatus.OK
 
 
 async def test_brokers_and_quorum_are_described(tmp_path):

@@ -22,6 +22,10 @@ from wirebroker.console.model.settings import ClusterSettings
             {"wirebroker.metrics.urls": " 1=http://a:9404 , 2 = https://b/m?x=y,"},
             HttpSettings(metrics_urls={1: "http://a:9404/metrics", 2: "https://b/m?x=y"}),
         ),
+        (
+            {"wirebroker.metrics.urls": "1=http://a:9404?x=y,2=http://b/?x=y/"},
+            HttpSettings(metrics_urls={1: "http://a:9404/metrics?x=y", 2: "http://b/metrics?x=y/"}),
+        ),
     ],
 )
 def test_the_address_is_read(properties, settings):
@@ -46,8 +50,23 @@ def test_other_addresses_are_refused(url):
         ("1=http://u:p@h/metrics", "write BROKER_ID=http://HOST:PORT/metrics"),
         ("1=http://a,1=http://b", "two addresses of broker 1"),
         ("1=http://h:99999", "[Pp]ort"),
+        ("1=http://broker..1:9404/metrics", "write BROKER_ID=http://HOST:PORT/metrics"),
+        (f"1=http://{'a' * 64}/metrics", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("1=http://h/metriqué", "write BROKER_ID=http://HOST:PORT/metrics"),
+        ("1=http://h/a b", "write BROKER_ID=http://HOST:PORT/metrics"),
     ],
-    ids=["no-id", "word", "file", "password", "twice", "port"],
+    ids=[
+        "no-id",
+        "word",
+        "file",
+        "password",
+        "twice",
+        "port",
+        "empty-label",
+        "long-label",
+        "letter-of-path",
+        "space",
+    ],
 )
 def test_other_metrics_pages_are_refused(text, message):
     with pytest.raises(ValueError, match=message):

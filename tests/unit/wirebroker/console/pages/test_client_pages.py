@@ -87,10 +87,19 @@ async def test_the_use_of_quotas_is_next_to_their_limits(answers):
     assert "<script>alert" not in page
 
 
-async def test_a_quota_without_use_says_so_if_a_broker_was_read(answers):
+async def test_a_quota_without_use_says_so_if_all_brokers_were_read(answers):
     answers(details, "quotas", QUOTAS)
-    page = await site_with({1: BrokerClients(read_ms=1)}).page("/c/dev/quotas")
+    read = dict.fromkeys(fake.snapshot().brokers, BrokerClients(read_ms=1))
+    page = await site_with(read).page("/c/dev/quotas")
     assert page.count("not in use") == 2
+    for incomplete in (
+        {**read, 1: BrokerClients(read_ms=1, is_cut=True)},
+        {**read, 1: BrokerClients(read_ms=1, failure="it does not respond")},
+        {key: row for key, row in read.items() if key != 1},
+    ):
+        page = await site_with(incomplete).page("/c/dev/quotas")
+        assert page.count("use unknown") == 2
+        assert "not in use" not in page
     failed = BrokerClients(failure="it does not respond")
     page = await site_with({1: failed}).page("/c/dev/quotas")
     assert "not in use" not in page

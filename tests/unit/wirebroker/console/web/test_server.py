@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
 
 from tests.support.console import fake_cluster as fake
+from tests.support.security.tls_files import certificate
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.login.credential_file import CredentialError
 from wirebroker.console.web import http_connection, server
 from wirebroker.console.web.app import make_app
-from wirebroker.console.web_settings import DEFAULTS
+from wirebroker.console.web_settings import DEFAULTS, WebSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 REQUEST = b"GET /static/icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.asynccontextmanager
-async def served(app: Any = None) -> AsyncIterator[int]:
+async def served(app: Any = None, settings: WebSettings = DEFAULTS) -> AsyncIterator[int]:
     """Serve a console or another application in this process, and return its port."""
     collectors: Any = [fake.FakeCollector(fake.snapshot())]
     app = app or make_app(collectors, SystemClock())
     ready = asyncio.Event()
     listening = server.listening_socket("127.0.0.1", 0)
-    running = server._Server(server._config(app, DEFAULTS), ready.set)
+    running = server._Server(server._config(app, settings), ready.set)
     running.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
     task = asyncio.create_task(running.serve(sockets=[listening]))
     try:
@@ -110,8 +113,21 @@ class WholeResponse(LargeResponse):
         self.has_ended.set()
 
 
+def tls_settings(directory: Path) -> tuple[WebSettings, ssl.SSLContext]:
+    """Return settings with a certificate, and a client's context that accepts it."""
+    path = directory / "server.pem"
+    path.write_text(certificate())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return DEFAULTS._replace(tls_cert=path), context
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("is_closed", [False, True], ids=["kept-open", "closed"])
-async def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch, is_closed):
+async def test_a_client_that_reads_slowly_gets_the_whole_response(
+    monkeypatch, tmp_path, is_closed, is_tls
+):
     """Reading the response, which is buffered as a whole, takes longer than many checks."""
     checks = asyncio.Queue[None]()
 
@@ -123,8 +139,11 @@ async def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch, i
     monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.05)
     monkeypatch.setattr(server, "HttpConnection", CountedChecks)
     request = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-    async with served(WholeResponse()) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+    settings, context = tls_settings(tmp_path) if is_tls else (DEFAULTS, None)
+    async with served(WholeResponse(), settings) as port:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, limit=1 << 16, ssl=context
+        )
         writer.write(request if is_closed else REQUEST)
         async with asyncio.timeout(60):
             head = await reader.readuntil(b"\r\n\r\n")
