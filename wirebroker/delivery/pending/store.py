@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.records.partitioning import partition_for
+from wirebroker.delivery.pending.earliest_times import EarliestTimes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,11 +45,19 @@ _SCHEMA_VERSION: Final = 2
 _MOST_CACHE_KIB: Final = 4_096
 _LEAST_CACHE_KIB: Final = 64
 _CACHE_KIB_OF_ALL: Final = 32_768
-# A few topics are rarely in the same queue; each queue that is not empty is looked at in each turn.
+# A few topics are rarely in the same queue; each has its earliest due time in memory.
 _QUEUES: Final = 64
 # The due time of an entry, also if it is postponed.
 _OWN_DUE: Final = "coalesce(own_due, due)"
 _BY_DUE_TIME: Final = attrgetter("due_ms")
+
+
+class _Place(NamedTuple):
+    """Where an entry is in the index."""
+
+    position: int
+    queue: int
+    due_ms: int
 
 
 class StoredEntry(NamedTuple):
@@ -108,8 +117,7 @@ class PendingStore:
         self.next_offset = int(meta.get("next_offset", 0))
         self.stamp_ms = int(meta.get("stamp_ms", 0))
         self.topic_id = meta.get("topic", "")
-        # Queues that may have entries.
-        self._queues = set(range(_QUEUES))
+        self._earliest = EarliestTimes(_QUEUES, self._earliest_of)
         # Most partitions have none; then statements about it are left out.
         self._has_garbage = bool(run("SELECT EXISTS (SELECT 1 FROM garbage)").fetchone()[0])
         run("BEGIN")
@@ -119,40 +127,61 @@ class PendingStore:
     ) -> None:
         """Add an entry for a topic."""
         queue = partition_for(target.encode(), _QUEUES)
-        self._database.execute(
-            "INSERT OR REPLACE INTO entries (name, queue, due, id, value) VALUES (?, ?, ?, ?, ?)",
-            (name, queue, due_ms, delivery_id, value),
-        )
-        self._queues.add(queue)
+        row = (name, queue, due_ms, delivery_id, value)
+        columns = "INTO entries (name, queue, due, id, value) VALUES (?, ?, ?, ?, ?)"
+        if not self._database.execute(f"INSERT OR IGNORE {columns}", row).rowcount:
+            self._remove_entry(name)
+            self._database.execute(f"INSERT {columns}", row)
+        self._earliest.add(queue, due_ms)
 
     def remove(self, name: str) -> bool:
         """Remove an entry and its garbage; return whether it was pending."""
         run = self._database.execute
         if self._has_garbage:
             run("DELETE FROM garbage WHERE name = ?", (name,))
-        was_pending = run("DELETE FROM entries WHERE name = ?", (name,)).rowcount > 0
+        was_pending = self._remove_entry(name)
         if was_pending and self._has_garbage:
             run("UPDATE garbage SET entry = NULL WHERE entry = ?", (name,))
         return was_pending
 
+    def _remove_entry(self, name: str) -> bool:
+        place = self._place(name)
+        if place is None:
+            return False
+        self._database.execute("DELETE FROM entries WHERE position = ?", (place.position,))
+        self._earliest.remove(place.queue, place.due_ms)
+        return True
+
     def set_due(self, name: str, due_ms: int) -> bool:
         """Change when an entry is due; return whether it is pending."""
-        changed = self._database.execute(
-            "UPDATE entries SET due = ?, own_due = NULL WHERE name = ?", (due_ms, name)
-        )
-        return changed.rowcount > 0
+        return self._move(name, due_ms, "NULL")
 
     def postpone(self, name: str, until_ms: int) -> None:
         """Hold back a due entry until a later time; its due time stays the same."""
+        self._move(name, until_ms, _OWN_DUE)
+
+    def _move(self, name: str, due_ms: int, own_due: str) -> bool:
+        place = self._place(name)
+        if place is None:
+            return False
         self._database.execute(
-            f"UPDATE entries SET own_due = {_OWN_DUE}, due = ? WHERE name = ?",  # noqa: S608 - constant
-            (until_ms, name),
+            f"UPDATE entries SET own_due = {own_due}, due = ? WHERE position = ?",  # noqa: S608 - constant
+            (due_ms, place.position),
         )
+        self._earliest.remove(place.queue, place.due_ms)
+        self._earliest.add(place.queue, due_ms)
+        return True
+
+    def _place(self, name: str) -> _Place | None:
+        """Return where a pending entry is; None if it is not pending."""
+        row = self._database.execute(
+            "SELECT position, queue, due FROM entries WHERE name = ?", (name,)
+        ).fetchone()
+        return None if row is None else _Place(*row)
 
     def has(self, name: str) -> bool:
         """Return whether an entry is pending."""
-        row = self._database.execute("SELECT 1 FROM entries WHERE name = ?", (name,)).fetchone()
-        return row is not None
+        return self._place(name) is not None
 
     def entry(self, name: str) -> StoredEntry | None:
         """Return a pending entry; None if it is not pending."""
@@ -194,7 +223,9 @@ class PendingStore:
 
     def due(self, now_ms: int, most: int) -> Iterator[StoredEntry]:
         """Yield the entries of all queues that are due by a time, the earliest first."""
-        queues = [self.due_in_queue(queue, now_ms, most) for queue in sorted(self._queues)]
+        queues = [
+            self.due_in_queue(queue, now_ms, most) for queue in sorted(self._earliest.by_queue())
+        ]
         yield from islice(heapq.merge(*queues, key=_BY_DUE_TIME), most)
 
     def due_in_queue(self, queue: int, now_ms: int, most: int) -> Iterator[StoredEntry]:
@@ -215,21 +246,18 @@ class PendingStore:
 
     def next_due_ms(self) -> int | None:
         """Return when the next entry is due, or its pause ends; None if none waits."""
-        return min((due_ms for due_ms, _ in self._next_by_queue()), default=None)
+        return min(self._earliest.by_queue().values(), default=None)
 
     def due_queues(self, now_ms: int) -> list[tuple[int, int]]:
-        """Return the queues with deliverable entries: earliest due time and number of each."""
-        return [(due_ms, queue) for due_ms, queue in self._next_by_queue() if due_ms <= now_ms]
+        """Return the queues with deliverable entries: the earliest due time and the number."""
+        earliest = self._earliest.by_queue()
+        return [(due_ms, queue) for queue, due_ms in earliest.items() if due_ms <= now_ms]
 
-    def _next_by_queue(self) -> Iterator[tuple[int, int]]:
-        for queue in list(self._queues):
-            (earliest,) = self._database.execute(
-                "SELECT min(due) FROM entries WHERE queue = ?", (queue,)
-            ).fetchone()
-            if earliest is None:
-                self._queues.discard(queue)
-            else:
-                yield earliest, queue
+    def _earliest_of(self, queue: int) -> int | None:
+        (due_ms,) = self._database.execute(
+            "SELECT min(due) FROM entries WHERE queue = ?", (queue,)
+        ).fetchone()
+        return None if due_ms is None else int(due_ms)
 
     def due_counts(self, limits_ms: list[int]) -> list[int]:
         """Return how many entries are due by each time, postponed ones included."""
