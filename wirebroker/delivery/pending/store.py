@@ -49,6 +49,13 @@ _CACHE_KIB_OF_ALL: Final = 32_768
 _QUEUES: Final = 64
 # The due time of an entry, also if it is postponed.
 _OWN_DUE: Final = "coalesce(own_due, due)"
+# How many entries are due by a time, and how many were, but are postponed beyond it. Conditions of
+# entries_due and entries_own_due: a sum over all rows takes three times as long.
+_DUE_COUNT: Final = (
+    "(SELECT count(*) FROM entries WHERE due <= ?{0} AND queue IN "
+    f"({', '.join(map(str, range(_QUEUES)))}))"
+    " + (SELECT count(*) FROM entries WHERE own_due <= ?{0} AND due > ?{0})"
+)
 _BY_DUE_TIME: Final = attrgetter("due_ms")
 
 
@@ -299,24 +306,7 @@ def saved_due_counts(path: Path, limits_ms: list[int]) -> list[int] | None:
 
 
 def _due_counts(database: sqlite3.Connection, limits_ms: list[int]) -> list[int]:
-    queues = range(_QUEUES)
-    return [
-        sum(_queue_due_count(database, queue, limit_ms) for queue in queues)
-        + _postponed_count(database, limit_ms)
-        for limit_ms in limits_ms
-    ]
-
-
-def _queue_due_count(database: sqlite3.Connection, queue: int, limit_ms: int) -> int:
-    (count,) = database.execute(
-        "SELECT count(*) FROM entries WHERE queue = ? AND due <= ?", (queue, limit_ms)
-    ).fetchone()
-    return int(count)
-
-
-def _postponed_count(database: sqlite3.Connection, limit_ms: int) -> int:
-    """Return how many entries were due by a time, but are postponed beyond it."""
-    (count,) = database.execute(
-        "SELECT count(*) FROM entries WHERE own_due <= ? AND due > ?", (limit_ms, limit_ms)
-    ).fetchone()
-    return int(count)
+    """Return `due_counts` of one state: a single statement does not see later commits."""
+    columns = ", ".join(_DUE_COUNT.format(number + 1) for number in range(len(limits_ms)))
+    row = database.execute(f"SELECT {columns}", limits_ms).fetchone()
+    return [int(count) for count in row]
