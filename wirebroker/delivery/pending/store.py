@@ -52,8 +52,7 @@ _OWN_DUE: Final = "coalesce(own_due, due)"
 # How many entries are due by a time, and how many were, but are postponed beyond it. Conditions of
 # entries_due and entries_own_due: a sum over all rows takes three times as long.
 _DUE_COUNT: Final = (
-    "(SELECT count(*) FROM entries WHERE due <= ?{0} AND queue IN "
-    f"({', '.join(map(str, range(_QUEUES)))}))"
+    "(SELECT count(*) FROM entries WHERE due <= ?{0} AND queue IN ({1}))"
     " + (SELECT count(*) FROM entries WHERE own_due <= ?{0} AND due > ?{0})"
 )
 _BY_DUE_TIME: Final = attrgetter("due_ms")
@@ -307,6 +306,8 @@ def saved_due_counts(path: Path, limits_ms: list[int]) -> list[int] | None:
 
 def _due_counts(database: sqlite3.Connection, limits_ms: list[int]) -> list[int]:
     """Return `due_counts` of one state: a single statement does not see later commits."""
-    columns = ", ".join(_DUE_COUNT.format(number + 1) for number in range(len(limits_ms)))
+    queues = ", ".join(map(str, range(_QUEUES)))
+    numbers = range(1, len(limits_ms) + 1)
+    columns = ", ".join(_DUE_COUNT.format(number, queues) for number in numbers)
     row = database.execute(f"SELECT {columns}", limits_ms).fetchone()
     return [int(count) for count in row]
