@@ -211,12 +211,18 @@ class PendingStore:
             "INSERT OR REPLACE INTO garbage (name, entry) VALUES (?, ?)", (name, while_pending)
         )
 
-    def garbage(self, most: int) -> list[str]:
+    @property
+    def has_garbage(self) -> bool:
+        """Whether there may be garbage."""
+        return self._has_garbage
+
+    def garbage(self, most: int, skipped: int = 0) -> list[str]:
         """Return names to remove from the topic, in the order in which they became garbage."""
-        if not self._has_garbage:
+        if not self._has_garbage or most <= 0:
             return []
         rows = self._database.execute(
-            "SELECT name FROM garbage WHERE entry IS NULL ORDER BY position LIMIT ?", (most,)
+            "SELECT name FROM garbage WHERE entry IS NULL ORDER BY position LIMIT ? OFFSET ?",
+            (most, skipped),
         )
         return [name for (name,) in rows]
 
