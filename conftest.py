@@ -11,6 +11,7 @@
     pytest --crash-points 60000 cut runs at this number of points (tests/crash)
     pytest --crash-at POINT     repeat one of them
     pytest --kills 100          kill brokers under load a hundred times in all
+    pytest --records 1000       number of records of each run of the delivery service with kills
     pytest --lockstep-steps 5000 number of random steps of each kind to both brokers
     pytest --eos-records 500000 number of records through chained transactional stages
 
@@ -72,6 +73,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--kills", type=int, default=8, metavar="N", help="kills of a broker under load"
+    )
+    group.addoption(
+        "--records",
+        type=int,
+        default=1_000,
+        metavar="N",
+        help="records of each nightly run of the delivery service with kills (default 1000)",
     )
     group.addoption(
         "--lockstep-steps",

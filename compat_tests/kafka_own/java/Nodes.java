@@ -22,8 +22,8 @@ public final class Nodes implements AutoCloseable {
     static final int CONTROLLERS = Integer.getInteger("kit.controllers", 99);
     static final String CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk";
     static final boolean KEEP = Boolean.getBoolean("kit.keep");
-    /** A node that ends is noticed at once; one that only starts slowly, on a busy machine, gets this long. */
-    static final long START_MS = 300_000;
+    /** For nodes that run; one that ends is noticed immediately. */
+    static final long START_MS = 60_000;
 
     public final TreeMap<Integer, Integer> brokers = new TreeMap<>(),
         controllers = new TreeMap<>(); // node id -> port

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-# Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka). A wirebroker takes half a
-# second of CPU time, for which it waited over a minute on two cores with 40 busy processes.
-START_TIMEOUT_S = 180.0
+# Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka).
+START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.02
 

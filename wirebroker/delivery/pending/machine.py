@@ -155,14 +155,10 @@ class DeliveryMachine:
         """
         plan = TransactionPlan()
         free = [each for each in self._loaded() if each.number not in self._delivering]
-        remaining = self._most_records
-        ready: list[PendingPartition] = []
-        for partition in free:
-            # All garbage first: see PendingPartition.
-            planned = self._plan_garbage(partition, plan, remaining)
-            remaining -= planned
-            if remaining > 0:
-                ready.append(partition)
+        crowded = self._plan_shares_of_garbage(free, plan)
+        remaining = self._most_records - len(plan.ended)
+        # All garbage first: see PendingPartition.
+        ready = [each for each in free if each not in crowded]
         queues = self._due_queues(ready, now_ms, remaining)
         while queues and remaining > 0 and plan.size < _MOST_BYTES:
             share = _Share(
@@ -171,6 +167,8 @@ class DeliveryMachine:
             )
             partition, queue = queues.pop()
             remaining -= self._plan_queue(partition, queue, plan, now_ms, share)
+        for partition, planned in crowded.items():
+            remaining -= self._plan_garbage(partition, plan, remaining, planned)
         if plan.is_empty:
             return None
         self._delivering |= plan.pending_partitions.keys()
@@ -276,9 +274,30 @@ class DeliveryMachine:
     def _partition_of(self, delivery_id: str) -> int:
         return partition_for(delivery_id.encode(), self._pending_count)
 
-    def _plan_garbage(self, partition: PendingPartition, plan: TransactionPlan, most: int) -> int:
-        """Plan the removal of at most `most` garbage names from the topic; return their number."""
-        garbage = partition.store.garbage(most)
+    def _plan_shares_of_garbage(
+        self, partitions: Collection[PendingPartition], plan: TransactionPlan
+    ) -> dict[PendingPartition, int]:
+        """Plan the end of garbage in half of a transaction, which partitions share.
+
+        The other half is for due entries of partitions whose garbage is planned. Return the other
+        partitions, with how many of their names are planned.
+        """
+        crowded: dict[PendingPartition, int] = {}
+        waiting = [each for each in partitions if each.store.has_garbage]
+        remaining = max(1, self._most_records // 2)
+        for index, partition in enumerate(waiting):
+            share = min(remaining, max(1, remaining // (len(waiting) - index)))
+            planned = self._plan_garbage(partition, plan, share)
+            remaining -= planned
+            if partition.store.garbage(1, planned):
+                crowded[partition] = planned
+        return crowded
+
+    def _plan_garbage(
+        self, partition: PendingPartition, plan: TransactionPlan, most: int, planned: int = 0
+    ) -> int:
+        """Plan the end of at most so many names, after planned ones; return their number."""
+        garbage = partition.store.garbage(most, planned)
         if garbage:
             plan.ended += [EndedName(partition.number, name) for name in garbage]
             plan.pending_partitions[partition.number] = partition.next_offset

@@ -79,6 +79,36 @@ def test_due_entries_of_all_queues_are_read_in_the_order_of_their_times():
     store.close()
 
 
+def test_due_times_are_read_again_only_for_changed_queues():
+    store = PendingStore(None)
+    for number in range(200):
+        store.put(f"entry-{number}", f"topic-{number}", 1_000 + number, None, b"v")
+    assert store.next_due_ms() == 1_000
+    statements: list[str] = []
+    store._database.set_trace_callback(statements.append)
+    assert store.next_due_ms() == 1_000
+    assert len(store.due_queues(1_010)) == 11
+    assert statements == []
+    assert store.remove("entry-0")
+    statements.clear()
+    assert store.next_due_ms() == 1_001
+    assert len(statements) == 1
+    store.close()
+
+
+def test_due_entries_are_counted_in_one_statement():
+    store = PendingStore(None)
+    for number in range(200):
+        store.put(f"entry-{number}", f"topic-{number}", 1_000 + number, None, b"v")
+    store.postpone("entry-0", 5_000)
+    store.postpone("entry-1", 1_002)
+    statements: list[str] = []
+    store._database.set_trace_callback(statements.append)
+    assert store.due_counts([999, 1_000, 1_001, 1_099, 4_000, 6_000]) == [0, 1, 2, 100, 200, 200]
+    assert len(statements) == 1
+    store.close()
+
+
 def test_an_index_of_an_earlier_version_is_refused(tmp_path):
     path = tmp_path / "pending-0.sqlite"
     database = sqlite3.connect(path)

@@ -163,3 +163,32 @@ def test_the_earliest_entries_are_first_if_a_transaction_has_few_records(most_re
         run.put(number, 2, NOW - 3 + number)
     first = run.next_counts()
     assert sorted(first) == list(range(most_records))
+
+
+def test_garbage_of_one_partition_does_not_delay_due_entries_of_others():
+    run = Partitions(most_records=12)
+    run.put(1, 20, NOW)
+    for number in range(50):
+        run.machine.partitions[0].store.add_garbage(f"cancelled-{number}")
+        run.machine.partitions[2].store.add_garbage(f"cancelled-{number}")
+    assert run.next_counts() == {0: 3, 1: 6, 2: 3}
+
+
+def test_garbage_takes_what_due_entries_leave_of_a_transaction():
+    run = Partitions(most_records=12)
+    run.put(1, 1, NOW)
+    for number in range(24):
+        run.machine.partitions[0].store.add_garbage(f"cancelled-{number}")
+    assert run.next_counts() == {0: 11, 1: 1}
+    assert run.next_counts() == {0: 12}
+    assert run.next_counts() == {0: 1}
+    assert run.machine.plan_delivery(NOW) is None
+
+
+def test_an_entry_is_delivered_only_after_all_garbage_of_its_partition():
+    run = Partitions(most_records=4)
+    run.put(0, 1, NOW)
+    for number in range(5):
+        run.machine.partitions[0].store.add_garbage(f"cancelled-{number}")
+    assert run.next_targets() == {}
+    assert run.next_targets() == {"orders": 1}
