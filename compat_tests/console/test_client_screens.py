@@ -108,7 +108,7 @@ def wait_for(page: Page, text: str) -> None:
 
 
 SCREENS = {
-    "clients": ("/c/dev/clients", "librdkafka"),
+    "clients": ("/c/dev/clients", "confluent-kafka-python"),
     "quotas-in-use": ("/c/dev/quotas", "in use,"),
     "clients-lost": ("/c/lost/clients", "does not respond"),
 }
@@ -139,7 +139,7 @@ def test_the_client_list_is_reached_and_sorted_by_keyboard(browser, metered_site
     page.get_by_role("link", name="Clients").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/clients")
-    wait_for(page, "librdkafka")
+    wait_for(page, "confluent-kafka-python")
     header = page.get_by_role("columnheader", name="Client software")
     header.get_by_role("link").focus()
     page.keyboard.press("Enter")

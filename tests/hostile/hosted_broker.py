@@ -92,10 +92,12 @@ class HostedBroker:
 
     def _wait_until(self, condition) -> None:
         def is_true() -> bool:
+            if condition():
+                return True
             assert self._process.poll() is None, "the broker has died: " + self._log.read_text(
                 encoding="utf-8", errors="replace"
             )
-            return bool(condition())
+            return False
 
         eventually(is_true, timeout_s=PATIENCE_S, poll_s=0.005)
 

@@ -75,14 +75,14 @@ def test_detects_load_without_the_last_commit() -> None:
 
 
 def test_detects_load_that_ends_at_the_high_watermark() -> None:
-    async def load_committed(log: Any, shard: Any, clock: Any, on_walk: Any) -> int:
+    async def load_committed(log: Any, *others: Any) -> int:
         bounds = SimpleNamespace(
             log_start_offset=log.log_start_offset,
             log_end_offset=log.high_watermark,
             read=log.read,
         )
         committed: Any = bounds
-        return await load(committed, shard, clock, on_walk)
+        return await load(committed, *others)
 
     with mock.patch.object(coordinator_partitions, "load", load_committed):
         assert "is held for" in first_failure(CoordinatorWorld)

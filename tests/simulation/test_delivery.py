@@ -151,5 +151,5 @@ def test_the_simulation_finds_garbage_that_is_written_too_late(monkeypatch) -> N
     assert _first_failure(SimulatedInstance)
 
 
-def _no_garbage(_self, _most):
+def _no_garbage(_self, _most, _after=0):
     return []

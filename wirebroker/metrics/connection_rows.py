@@ -22,7 +22,7 @@ from wirebroker.base.client_metric_names import (
 from wirebroker.base.metric_field import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from wirebroker.base.clock import Slices
     from wirebroker.metrics.page import Labels, Page
@@ -55,7 +55,7 @@ class _Client(NamedTuple):
     user: str
 
 
-def client_dialects(dialects: Collection[str], names: Collection[str]) -> Collection[str]:
+def client_dialects(dialects: Sequence[str], names: Collection[str]) -> Sequence[str]:
     """Return the dialects of these metrics; requests by name get one even if none has them."""
     if not names or not {"strimzi", "confluent"}.isdisjoint(dialects):
         return dialects

@@ -6,12 +6,15 @@ reads: connections that send nothing, or a byte now and then, would keep others 
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import sys
-import termios
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+with contextlib.suppress(ModuleNotFoundError):  # Windows has neither
+    import fcntl
+    import termios
 
 if TYPE_CHECKING:
     import asyncio
@@ -126,6 +129,8 @@ class HttpConnection(H11Protocol):
 
     def _queued_by_system(self) -> int:
         """Return how many sent bytes the client's system has not acknowledged (Linux)."""
+        if sys.platform == "win32":
+            return 0
         sock = self.transport.get_extra_info("socket")
         try:
             queued = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))

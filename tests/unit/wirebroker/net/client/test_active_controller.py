@@ -301,6 +301,15 @@ async def test_node_without_any_right_is_refused():
     await controller.close()
 
 
+def refusal(error):
+    """Return what responds to a request with an error."""
+
+    def respond(request):
+        request.answer({"error_code": error})
+
+    return respond
+
+
 @pytest.mark.parametrize(
     ("other_error", "is_denied"),
     [
@@ -314,9 +323,7 @@ async def test_denial_counts_if_all_reachable_controllers_deny(other_error, is_d
     quorum.refuse_descriptions()
     errors = {ONE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, TWO: other_error}
     for address, error in errors.items():
-        quorum.peers[address].answers[ApiKey.FETCH] = lambda request, error=error: request.answer(
-            {"error_code": error}
-        )
+        quorum.peers[address].answers[ApiKey.FETCH] = refusal(error)
     quorum.peers[THREE].refuses = OSError("connection refused")
     controller = quorum.way_to_it(*CONTROLLERS)
     with pytest.raises(CannotConnectError) as failed:
