@@ -63,7 +63,7 @@ async def throttle(
         await alter_configs(client, TOPIC, topic, changes)
     brief = client.within(min(client.timeout_s, PATIENCE_S))
     brokers = brokers_of(current, goal)
-    rates = dict.fromkeys(RATES, f"{bytes_per_s}")
+    rates: dict[str, str | None] = dict.fromkeys(RATES, f"{bytes_per_s}")
     results = await client.settled(
         *(
             alter_configs(client if broker in required else brief, BROKER, f"{broker}", rates)
@@ -86,7 +86,7 @@ async def unthrottle(
     """
     for topic in topics:
         await alter_configs(client, TOPIC, topic, dict.fromkeys(THROTTLED_REPLICAS))
-    defaults = dict.fromkeys((*RATES, DIRECTORY_RATE))
+    defaults: dict[str, str | None] = dict.fromkeys((*RATES, DIRECTORY_RATE))
     results = await client.settled(
         *(alter_configs(client, BROKER, f"{broker}", defaults) for broker in brokers)
     )

@@ -6,15 +6,10 @@ reads: connections that send nothing, or a byte now and then, would keep others 
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-with contextlib.suppress(ModuleNotFoundError):  # Windows has neither
-    import fcntl
-    import termios
 
 if TYPE_CHECKING:
     import asyncio
@@ -131,6 +126,9 @@ class HttpConnection(H11Protocol):
         """Return how many sent bytes the client's system has not acknowledged (Linux)."""
         if sys.platform == "win32":
             return 0
+        import fcntl  # noqa: PLC0415 - Windows has neither
+        import termios  # noqa: PLC0415
+
         sock = self.transport.get_extra_info("socket")
         try:
             queued = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Fixtures for the whole module.
 __all__ = ["garbage", "is_measured"]
 
-SMALL_TOPICS = 10_000
+SMALL_TOPICS = 4_000
 LONGEST_TEXT = 32_767
 # A heartbeat of a share or streams group is one operation, which is not divided into slices. Most
 # of its calls are lookups in dictionaries and lengths of lists, which take less than those that
