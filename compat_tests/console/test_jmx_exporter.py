@@ -20,12 +20,14 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.client.configs.quotas import alter_quotas
 from wirebroker.console.client_metrics.broker_clients import BrokerClients, broker_clients
 from wirebroker.console.client_metrics.quota_usage import uses_of
-from wirebroker.console.client_metrics.scrapes import read_client_samples
+from wirebroker.console.client_metrics.scrapes import read_timed_samples
 from wirebroker.console.model.settings import cluster_of_flag, open_client
 from wirebroker.coordinator.quotas.quota_entity import entity_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wirebroker.console.client_metrics.text_page import ClientSamples
 
 pytestmark = pytest.mark.nightly
 
@@ -40,8 +42,12 @@ async def set_quota(bootstrap: str, **entity: str | None) -> None:
         await alter_quotas(client, parts, {"producer_byte_rate": LIMIT})
 
 
+def samples_of(url: str) -> ClientSamples:
+    return asyncio.run(read_timed_samples(url, None, SystemClock())).page
+
+
 def clients_at(url: str) -> BrokerClients:
-    return broker_clients(asyncio.run(read_client_samples(url, None)), 1)
+    return broker_clients(samples_of(url), 1)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +73,9 @@ def test_connections_and_the_use_of_a_quota_are_read(tmp_path: Path, rules: str,
             key = entity_of([(kind.replace("_", "-"), name) for kind, name in entity.items()])
             uses = uses_of({key: ("producer_byte_rate",)}, {1: clients})
             use = uses.get((key, "producer_byte_rate"))
-            return "librdkafka" in str(software) and use is not None and use.rate > 1000
+            return "confluent-kafka-python" in str(software) and use is not None and use.rate > 1000
 
         eventually(is_read, timeout_s=60)
         # A page that was requested by name contains no other metrics.
-        samples = asyncio.run(read_client_samples(broker.metrics_url, None)).samples
+        samples = samples_of(broker.metrics_url).samples
         assert {sample.name for sample in samples} <= ALL

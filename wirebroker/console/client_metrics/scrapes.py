@@ -28,15 +28,6 @@ _OK: Final = 200
 _REFUSED: Final = frozenset({401, 403})
 
 
-async def read_client_samples(url: str, token: str | None) -> ClientSamples:
-    """Return the samples of a broker's metrics page.
-
-    Raises:
-        ClientError: The address does not respond, refuses, or its page is too large.
-    """
-    return await in_thread(Work.SCRAPES, _read, url, token)
-
-
 class TimedSamples(NamedTuple):
     """The samples of a page, and the seconds that it took; the wait for a thread does not count."""
 
@@ -45,7 +36,11 @@ class TimedSamples(NamedTuple):
 
 
 async def read_timed_samples(url: str, token: str | None, clock: Clock) -> TimedSamples:
-    """Return the samples of a page with its time; raise as `read_client_samples`."""
+    """Return the samples of a broker's metrics page, and the time that it took.
+
+    Raises:
+        ClientError: The address does not respond, refuses, or its page is too large.
+    """
     return await in_thread(Work.SCRAPES, _read_timed, url, token, clock)
 
 

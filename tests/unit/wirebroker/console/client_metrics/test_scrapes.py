@@ -14,17 +14,25 @@ from tests.support.brokers.servers import client_of, running
 from tests.support.http.http_client import http_address
 from tests.support.http.scrape_pages import HTTP
 from wirebroker.base.client_metric_names import ALL
+from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.client.http_client import HttpBounds
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.console.client_metrics import scrapes
-from wirebroker.console.client_metrics.scrapes import read_client_samples
+from wirebroker.console.client_metrics.scrapes import read_timed_samples
 from wirebroker.console.model.client_polls import poll_clients
 from wirebroker.console.model.http_settings import HttpSettings
 from wirebroker.console.model.polled_cluster import PolledCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from wirebroker.console.client_metrics.text_page import ClientSamples
+
+
+async def samples_of(url: str, token: str | None) -> ClientSamples:
+    return (await read_timed_samples(url, token, SystemClock())).page
+
 
 SAMPLE = b'kafka_server_quota_byte_rate{resource="Produce",user="a"} 1.0\n'
 
@@ -70,7 +78,7 @@ def exporter() -> Iterator[Exporter]:
 
 
 async def test_only_the_known_names_are_requested(exporter):
-    page = await read_client_samples(exporter.url, "secret")
+    page = await samples_of(exporter.url, "secret")
     assert [sample.name for sample in page.samples] == ["kafka_server_quota_byte_rate"]
     assert exporter.requests == [sorted(ALL)]
     assert exporter.tokens == ["Bearer secret"]
@@ -78,7 +86,7 @@ async def test_only_the_known_names_are_requested(exporter):
 
 async def test_an_exporter_that_returns_no_names_is_read_whole(exporter):
     exporter.respond = lambda names: (200, b"" if names else b"other 1\n" * 1000 + SAMPLE)
-    page = await read_client_samples(f"{exporter.url}?target=kafka", None)
+    page = await samples_of(f"{exporter.url}?target=kafka", None)
     assert len(page.samples) == 1
     assert exporter.requests == [sorted(ALL), []]
     assert exporter.tokens == [None, None]
@@ -91,7 +99,7 @@ async def test_an_exporter_that_returns_no_names_is_read_whole(exporter):
 async def test_a_refusal_is_explained_without_the_query(exporter, status, message):
     exporter.respond = lambda _names: (status, b"")
     with pytest.raises(ClientError, match=message) as raised:
-        await read_client_samples(f"{exporter.url}?key=SECRET", None)
+        await samples_of(f"{exporter.url}?key=SECRET", None)
     assert exporter.url in str(raised.value)
     assert "SECRET" not in str(raised.value)
     assert "name[]" not in str(raised.value)
@@ -102,7 +110,7 @@ async def test_a_large_page_is_refused(exporter, monkeypatch):
     monkeypatch.setattr(scrapes, "_BOUNDS", HttpBounds(5.0, 1 << 20))
     exporter.respond = lambda _names: (200, b"x" * (2 << 20))
     with pytest.raises(ClientError, match=r"/metrics is larger than 1 MiB"):
-        await read_client_samples(exporter.url, None)
+        await samples_of(exporter.url, None)
 
 
 class MovedMonotonicClock:

@@ -94,7 +94,7 @@ async def test_a_partition_is_moved(cluster):
         assert await replicas(c, "moved") == [[0, 1], [1, 0]]
         assert await plan.apply() == "1 move started"
         await until_moved(c)
-        assert await replicas(c, "moved") == [[1, 2], [1, 0]]
+        await until_placed(c, "moved", [[1, 2], [1, 0]])
         with pytest.raises(ChangeError, match="is on brokers 1, 2 already"):
             await prepared(c, "move-partition", topic="moved", partition=0, replicas="1,2")
 
