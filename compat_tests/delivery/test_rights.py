@@ -147,10 +147,10 @@ def test_a_start_without_a_right_is_refused_with_the_command_that_grants_it(
 def test_a_record_for_a_topic_without_the_right_becomes_a_dead_letter_that_names_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    target = "secret"
+    target = "secret-0"
     cluster.admin.create_topics([NewTopic(target, 1, 1)])[target].result(60)
     before = len(committed_records(cluster.open, LETTERS[0]))
-    with service(cluster, tmp_path, targets="orders,secret") as process:
+    with service(cluster, tmp_path, targets="orders,secret-*") as process:
         process.wait_until_ready()
         producer = Producer({"bootstrap.servers": cluster.open, "log_level": 0})
         producer.produce("deliver", b"v", headers={"deliver-to": target})
