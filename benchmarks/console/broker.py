@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import random
 import subprocess
@@ -29,6 +30,18 @@ _TOPICS_AT_ONCE = 10
 _GROUPS_AT_ONCE = 20
 _OFFSETS = 10
 _BATCH = 500
+
+
+def read_arguments(description: str | None) -> tuple[argparse.Namespace, str]:
+    """Return the flags of a benchmark with much data, and the broker's Python."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--ours", type=Path, default=None, help="environment of the broker")
+    arguments = parser.parse_args()
+    python = sys.executable if arguments.ours is None else str(arguments.ours / "bin" / "python")
+    return arguments, python
 
 
 @contextlib.contextmanager

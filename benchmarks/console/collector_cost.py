@@ -10,22 +10,21 @@ oldest values. The first round of requests, which is not limited, is shown apart
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import os
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.console.broker import fill, serving
+from benchmarks.console.broker import fill, read_arguments, serving
 from benchmarks.measurement.machine import cpu_seconds, resident_mb
 from wirebroker.base.clock import SystemClock, pause
 from wirebroker.console.model.collector import POLLS, Collector
 from wirebroker.console.model.settings import cluster_of_flag
 
 if TYPE_CHECKING:
+    import argparse
+
     from wirebroker.console.model.collector import SnapshotReader
 
 _TICK_S = 0.001
@@ -96,13 +95,7 @@ async def _run(address: str, process_id: int, arguments: argparse.Namespace) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--ours", type=Path, default=None, help="environment of the broker")
-    arguments = parser.parse_args()
-    python = sys.executable if arguments.ours is None else str(arguments.ours / "bin" / "python")
+    arguments, python = read_arguments(__doc__)
     with serving(python) as (address, process_id):
         asyncio.run(_run(address, process_id, arguments))
 

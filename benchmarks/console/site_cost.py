@@ -12,7 +12,6 @@ console in percent of a core, and the console's memory; then the console's CPU t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import http.client
@@ -28,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
-from benchmarks.console.broker import fill, serving
+from benchmarks.console.broker import fill, read_arguments, serving
 from benchmarks.measurement.machine import cpu_seconds, resident_mb
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.login.access_tokens import access_token_hash
@@ -38,6 +37,7 @@ from wirebroker.console.login.password_hashes import hash_of
 from wirebroker.console.model.settings import cluster_of_flag, open_client
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 _PASSWORD: Final = "a password of the benchmark"
@@ -210,13 +210,7 @@ def _idle(broker_id: int, seconds: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--ours", type=Path, default=None, help="environment of the broker")
-    arguments = parser.parse_args()
-    python = sys.executable if arguments.ours is None else str(arguments.ours / "bin" / "python")
+    arguments, python = read_arguments(__doc__)
     http_port = 19_404
     metrics = {"wirebroker.http.listeners": f"127.0.0.1:{http_port}"}
     with serving(python, metrics) as (address, broker_id):

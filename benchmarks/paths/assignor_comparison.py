@@ -16,11 +16,10 @@ import argparse
 import gc
 import struct
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.paths.assignors import Cost
+from benchmarks.paths.assignors import Cost, least
 from tests.java.java_program import JavaProgram
 from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
@@ -31,7 +30,6 @@ from wirebroker.coordinator.groups.streams.task_members import SubtopologyTasks,
 if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
 
-_REPETITIONS: Final = 3
 _THEIR_REPETITIONS: Final = 20
 _STEP_MS: Final = 20.0
 # (members, topics, partitions of each): target in ms.
@@ -71,42 +69,17 @@ def main() -> int:
 
 
 def ours(assign: _Assign, members: int) -> tuple[Cost, Cost]:
-    first, assigned = _least(lambda: assign(members, {}))
-    left, _ = _least(lambda: assign(members - 1, assigned))
+    first, assigned = least(lambda: assign(members, {}))
+    left, _ = least(lambda: assign(members - 1, assigned))
     return first, left
-
-
-def _least(begin: Callable[[], Steps[Any]]) -> tuple[Cost, Any]:
-    costs: list[Cost] = []
-    result: Any = None
-    for _ in range(_REPETITIONS):
-        result = None
-        cost, result = cost_of(begin())
-        costs.append(cost)
-    return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), result
-
-
-def cost_of(steps: Steps[Any]) -> tuple[Cost, Any]:
-    """Return the total CPU time of steps, the time of the longest step, and their result."""
-    total = longest = 0.0
-    while True:
-        before = time.process_time()
-        try:
-            next(steps)
-        except StopIteration as end:
-            took = time.process_time() - before
-            return Cost((total + took) * 1000, max(longest, took) * 1000), end.value
-        took = time.process_time() - before
-        total += took
-        longest = max(longest, took)
 
 
 def times_of(program: JavaProgram, kind: int, shape: tuple[int, int, int]) -> tuple[str, str]:
     """Return Kafka's times as text."""
     question = struct.pack(">5i", kind, *shape, _THEIR_REPETITIONS)
     _, (answer,) = program.ask(question, 1)
-    first, least, left_first, left_least = (ns / 1e6 for ns in struct.unpack(">4q", answer))
-    return f", Kafka {first:.1f} to {least:.1f}", f", Kafka {left_first:.1f} to {left_least:.1f}"
+    first, best, left_first, left_best = (ns / 1e6 for ns in struct.unpack(">4q", answer))
+    return f", Kafka {first:.1f} to {best:.1f}", f", Kafka {left_first:.1f} to {left_best:.1f}"
 
 
 # -- the assignors, in the order of AssignorTimes.java --------------------------------------------

@@ -17,16 +17,19 @@ import gc
 import sys
 import time
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from wirebroker.base.gc_tuning import GarbagePolicy
-from wirebroker.coordinator.groups.assignors.assignor import GroupAssignment, SubscribedMember
+from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.assignors.assignor import Assignor
+
+ResultT = TypeVar("ResultT")
 
 _REPETITIONS: Final = 3
 _STEP_MS: Final = 20.0
@@ -121,29 +124,26 @@ def costs_of(assign: Assignor, shape: tuple[int, int, int], kind: str) -> list[C
         for number in range(member_count)
         for subscription in [subscriptions[number % len(subscriptions)]]
     ]
-    first, assignment = least(assign, members, counts)
+    first, assignment = least(lambda: assign(members, counts))
     members = [member._replace(target=assignment[member.member_id]) for member in members]
-    leave, assignment = least(assign, members[:-1], counts)
+    leave, assignment = least(lambda: assign(members[:-1], counts))
     members = [member._replace(target=assignment[member.member_id]) for member in members[:-1]]
-    repeated, _ = least(assign, members, counts)
+    repeated, _ = least(lambda: assign(members, counts))
     return [first, leave, repeated]
 
 
-def least(
-    assign: Assignor, members: list[SubscribedMember], counts: dict[bytes, int]
-) -> tuple[Cost, GroupAssignment]:
+def least(begin: Callable[[], Steps[ResultT]]) -> tuple[Cost, ResultT]:
+    """Run steps three times; return the least cost, and the last result."""
     costs: list[Cost] = []
     for _ in range(_REPETITIONS):
-        cost, assignment = cost_of(assign, members, counts)
+        cost, result = cost_of(begin())
         costs.append(cost)
-    return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), assignment
+    return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), result
 
 
-def cost_of(
-    assign: Assignor, members: list[SubscribedMember], counts: dict[bytes, int]
-) -> tuple[Cost, GroupAssignment]:
+def cost_of(steps: Steps[ResultT]) -> tuple[Cost, ResultT]:
+    """Return the total CPU time of steps, the time of the longest step, and their result."""
     total = longest = 0.0
-    steps = assign(members, counts)
     while True:
         before = time.process_time()
         try:

@@ -1,4 +1,4 @@
-"""Partitions by topic in the descriptions of consumer and share groups.
+"""Partitions by topic in the heartbeats and descriptions of consumer and share groups.
 
 Source: Kafka's ModernGroupMember, Assignment.
 """
@@ -28,6 +28,19 @@ def described_in_steps(
             topics.append(
                 {"topic_id": topic_id, "topic_name": topic.name, "partitions": sorted(indexes)}
             )
+        work += 1 + len(indexes)
+        if work >= WORK_PER_STEP:
+            work = 0
+            yield
+    return {"topic_partitions": topics}
+
+
+def assigned_in_steps(partitions: Mapping[bytes, Collection[int]]) -> Steps[dict[str, Any]]:
+    """Return an assignment in the form of the response to a heartbeat."""
+    topics: list[dict[str, Any]] = []
+    work = 0
+    for topic_id, indexes in partitions.items():
+        topics.append({"topic_id": topic_id, "partitions": sorted(indexes)})
         work += 1 + len(indexes)
         if work >= WORK_PER_STEP:
             work = 0

@@ -67,7 +67,7 @@ class GarbagePolicy:
     def __init__(self) -> None:
         self._before = gc.get_threshold()
         self._began = 0.0
-        self._max_blocks = 2 * sys.getallocatedblocks() + _ROOM
+        self._limit_growth()
         # Whether the next full collection sees the frozen objects.
         self._looks_at_all = False
 

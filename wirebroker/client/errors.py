@@ -133,11 +133,7 @@ def check_all(results: Iterable[tuple[int, str, str | None]], unit: str, done: s
         try:
             check(code, failure, message)
         except ClientError as error:
-            if not count:
-                raise
-            raise ClientError(
-                f"{error}; {counted(count, unit)} {done}", code=code, broker_message=message
-            ) from None
+            raise with_done(error, count, unit, done) from None
 
 
 def with_done(error: ClientError, count: int, unit: str, done: str) -> ClientError:
@@ -149,10 +145,12 @@ def with_done(error: ClientError, count: int, unit: str, done: str) -> ClientErr
         unit: The kind of part, such as `broker`.
         done: The participle for these parts, such as `throttled before`.
     """
-    if not count:
-        return error
-    message = f"{error}; {counted(count, unit)} {done}"
-    return ClientError(message, code=error.code, broker_message=error.told)
+    return with_text(error, f"{counted(count, unit)} {done}") if count else error
+
+
+def with_text(error: ClientError, text: str) -> ClientError:
+    """Return an error with another clause."""
+    return ClientError(f"{error}; {text}", code=error.code, broker_message=error.told)
 
 
 def first_partition_error(answer: Any) -> int:

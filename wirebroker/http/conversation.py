@@ -158,10 +158,9 @@ class HttpConversation:
         for name, value in head.headers:
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
         path, fields = read_target(head.target.decode("latin-1"))
-        query = {name: values[0] for name, values in fields.items()}
         method = head.method.decode("latin-1").upper()
         method = _METHODS_SEEN.get(method, method)
-        return HttpRequest(method, path, query, headers, bytes(body), fields)
+        return HttpRequest(method, path, fields, headers, bytes(body))
 
     async def _event(self) -> Any:
         while (event := self._machine.next_event()) is h11.NEED_DATA:

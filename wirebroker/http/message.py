@@ -29,17 +29,20 @@ class HttpRequest(NamedTuple):
     Attributes:
         method: In capitals; HEAD becomes GET.
         path: Decoded, without the query.
-        query: The first value of each field.
+        fields: The values of each field of the query.
         headers: The first value of each lower-case name.
-        fields: All values of each field of the query.
     """
 
     method: str
     path: str
-    query: Mapping[str, str]
+    fields: Mapping[str, Sequence[str]]
     headers: Mapping[str, str]
     body: bytes
-    fields: Mapping[str, Sequence[str]] = {}
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The first value of each field of the query."""
+        return {name: values[0] for name, values in self.fields.items()}
 
     def json(self) -> Any:
         """Parse the body.

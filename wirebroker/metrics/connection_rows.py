@@ -156,7 +156,7 @@ def _quota_names(
 
 
 def sanitized_user(name: str) -> str:
-    """Return a user in the form of the labels of Kafka's quota metrics.
+    """Return a user as the labels of Kafka's quota metrics spell it.
 
     Source: Kafka's Sanitizer.sanitize.
     """

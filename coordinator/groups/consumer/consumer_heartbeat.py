@@ -26,11 +26,8 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
 )
 from wirebroker.coordinator.groups.consumer.consumer_timers import restart_session
 from wirebroker.coordinator.groups.consumer.member_update import MemberUpdate
-from wirebroker.coordinator.groups.consumer.prepared_step import (
-    PreparedAway,
-    PreparedStep,
-    assignment_in_steps,
-)
+from wirebroker.coordinator.groups.consumer.prepared_step import PreparedAway, PreparedStep
+from wirebroker.coordinator.groups.described_topics import assigned_in_steps
 from wirebroker.coordinator.groups.group_configs import (
     consumer_heartbeat_interval_ms,
     consumer_session_timeout_ms,
@@ -112,7 +109,7 @@ def _stay(
         if prepared is not None and prepared.member.assigned is member.assigned:
             response["assignment"] = prepared.assignment
         else:
-            response["assignment"] = in_one_go(assignment_in_steps(member))
+            response["assignment"] = in_one_go(assigned_in_steps(member.assigned))
     former = shard.groups.get(group.group_id)
     if isinstance(former, ClassicGroup):
         # The group is upgraded; from here on nothing can fail.

@@ -173,12 +173,15 @@ def _return(  # noqa: PLR0917 - of one caller
             f"Static member {member_id} with instance id {body.instance_id} cannot join the group "
             f"because the instance id is owned by {existing.member_id} member.",
         )
-    if prepared is None or prepared.member.member_id != member_id:
-        return take_over(group, existing, member_id, outcome)
-    if prepared.existing is not existing or prepared.target is not group.target_of(existing):
-        return take_over(group, existing, member_id, outcome)
-    outcome.records += prepared.records
-    return prepared.member
+    if (
+        prepared is not None
+        and prepared.member.member_id == member_id
+        and prepared.existing is existing
+        and prepared.target is group.target_of(existing)
+    ):
+        outcome.records += prepared.records
+        return prepared.member
+    return take_over(group, existing, member_id, outcome)
 
 
 def take_over(

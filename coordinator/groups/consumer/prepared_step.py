@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
 from wirebroker.coordinator.groups.consumer import joining
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_member import (
@@ -21,6 +20,7 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
 )
 from wirebroker.coordinator.groups.consumer.consumer_records import current_record_in_steps
 from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile_in_steps
+from wirebroker.coordinator.groups.described_topics import assigned_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -224,7 +224,7 @@ def _computed(shard: ServingShard, body: Any, inputs: StepInputs) -> Steps[Prepa
     record = None
     if member != inputs.member:
         record = yield from current_record_in_steps(group_id, member)
-    assignment = yield from assignment_in_steps(member)
+    assignment = yield from assigned_in_steps(member.assigned)
     return PreparedStep(inputs, member, record, assignment, returned)
 
 
@@ -253,16 +253,3 @@ def prepare_away(group_id: str, existing: ConsumerMember) -> Steps[PreparedAway]
     """Encode the record of a static member that leaves for a while."""
     record = yield from current_record_in_steps(group_id, existing.as_away())
     return PreparedAway(existing, record)
-
-
-def assignment_in_steps(member: ConsumerMember) -> Steps[dict[str, Any]]:
-    """Return the assignment of a response."""
-    topics: list[dict[str, Any]] = []
-    work = 0
-    for topic_id, epochs in member.assigned.items():
-        topics.append({"topic_id": topic_id, "partitions": sorted(epochs)})
-        work += 1 + len(epochs)
-        if work >= WORK_PER_STEP:
-            work = 0
-            yield
-    return {"topic_partitions": topics}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.clock import finish
 from wirebroker.codecs.coordinator_records import GroupKey, is_partition_suffix
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.group_records import (
@@ -62,7 +61,6 @@ class GroupShard:
     """
 
     __slots__ = (
-        "_has_timers",
         "_new_uuid",
         "groups",
         "image",
@@ -81,8 +79,6 @@ class GroupShard:
         self.new_topics_offset = image.offset
         self.topic_hashes = TopicHashes(image)
         self._new_uuid = new_uuid
-        # Soft: whether the timers of loaded members run.
-        self._has_timers = False
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
         self.timers = Timers()
@@ -186,12 +182,9 @@ class GroupShard:
         for kind in loaded_kinds():
             yield from kind.start_timers(self, now)
         yield from rebalance.start_timers(self, now)
-        self._has_timers = True
 
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
-        if not self._has_timers:
-            finish(self.start_timers(now))
         outcome = rebalance.on_loaded(self, now)
         if is_any_loaded():
             from wirebroker.coordinator.groups.shard import topic_lookup  # noqa: PLC0415

@@ -52,8 +52,7 @@ def unhashed(shard: ServingShard, group_id: str, names: Collection[str] = ()) ->
         unchecked = False
     if not names and not unchecked:
         return _NO_TOPICS
-    requested = names if isinstance(names, frozenset) else frozenset(names)
-    unknown = set(shard.topic_hashes.unknown(requested))
+    unknown = set(shard.topic_hashes.unknown(frozenset(names)))
     if unchecked:
         assert isinstance(group, _KINDS)
         unknown |= shard.topic_hashes.unknown(_topics_of(group))

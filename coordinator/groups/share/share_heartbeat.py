@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH
+from wirebroker.coordinator.groups.described_topics import assigned_in_steps
 from wirebroker.coordinator.groups.group_configs import share_heartbeat_interval_ms
 from wirebroker.coordinator.groups.share import share_joining
 from wirebroker.coordinator.groups.share.share_fencing import leave, watch
-from wirebroker.coordinator.groups.share.share_step import assignment_in_steps
 from wirebroker.coordinator.groups.share.share_update import ShareUpdate
 from wirebroker.coordinator.outcome import Outcome
 
@@ -86,7 +86,7 @@ def _stay(
         if prepared is not None and prepared.member.assigned is member.assigned:
             response["assignment"] = prepared.assignment
         else:
-            response["assignment"] = in_one_go(assignment_in_steps(member.assigned))
+            response["assignment"] = in_one_go(assigned_in_steps(member.assigned))
     outcome = update.outcome
     outcome.answer(token, response)
     if outcome.records:

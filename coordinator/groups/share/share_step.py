@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.base.clock import in_one_go
 from wirebroker.coordinator.groups.assignors.assignor import WORK_PER_STEP
+from wirebroker.coordinator.groups.described_topics import assigned_in_steps
 from wirebroker.coordinator.groups.share import share_joining
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_member import NO_ASSIGNMENT
@@ -86,7 +87,7 @@ def prepare(shard: ServingShard, request: ShareHeartbeat) -> Steps[ShareStep | N
         before, epoch, partitions = inputs
         member = yield from reconciled_in_steps(before, epoch, partitions, shard.image)
         record = yield from current_record_in_steps(request.body.group_id, member)
-        assignment = yield from assignment_in_steps(member.assigned)
+        assignment = yield from assigned_in_steps(member.assigned)
         step = ShareStep(before, epoch, partitions, member, record, assignment)
         present = _present_inputs(shard, request)
         if present is not None and step.is_from(*present):
@@ -124,7 +125,7 @@ def reconciled_in_steps(
     partitions: Mapping[bytes, frozenset[int]],
     image: ClusterImage,
 ) -> Steps[ShareGroupMember]:
-    """Return the member with its target assignment; the same object if it has it already.
+    """Return the member with its target assignment; the same object if nothing changes.
 
     It gets the partitions of topics that exist and that it subscribes to.
     """
@@ -138,16 +139,3 @@ def reconciled_in_steps(
     if epoch != member.epoch:
         return member.with_epoch(epoch, assigned=assigned)
     return member if assigned == member.assigned else member.with_partitions(assigned)
-
-
-def assignment_in_steps(assigned: Mapping[bytes, frozenset[int]]) -> Steps[dict[str, Any]]:
-    """Return the assignment of a response."""
-    topics: list[dict[str, Any]] = []
-    work = 0
-    for topic_id, indexes in assigned.items():
-        topics.append({"topic_id": topic_id, "partitions": sorted(indexes)})
-        work += 1 + len(indexes)
-        if work >= WORK_PER_STEP:
-            work = 0
-            yield
-    return {"topic_partitions": topics}

@@ -51,7 +51,7 @@ class MetadataFiles:
         self._number = 0
         # For each batch: the end after which it was appended, and the batch before that end.
         self._before: dict[bytes, tuple[End, bytes | None]] = {}
-        # The batches after the newest snapshot, and what is known about them.
+        # The batches after the newest snapshot, and facts about them.
         self.log: list[bytes] = []
         self.end = End(0, 0)
         self.committed = End(0, 0)

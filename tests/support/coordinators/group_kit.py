@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.clock import finish
 from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
@@ -57,6 +58,7 @@ class Groups:
         for record in log or ():
             self.log.append(record)
             self.shard.replay(*record)
+        finish(self.shard.start_timers(self.moment))
         self.carry_out(self.shard.on_loaded(self.moment))
 
     def _new_uuid(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.base.text import counted
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
-from wirebroker.client.errors import ClientError, NoResponseError
+from wirebroker.client.errors import ClientError, NoResponseError, with_text
 from wirebroker.client.replicas.reassignment_plan import planned_replicas
 from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
 from wirebroker.client.replicas.replication_throttle import (
@@ -132,8 +132,7 @@ async def start_moves(
     except ClientError as error:
         if bytes_per_s is None:
             raise
-        text = f"{error}; the throttle is set, and remains"
-        raise ClientError(text, code=error.code, broker_message=error.told) from None
+        raise with_text(error, "the throttle is set, and remains") from None
     return silent
 
 

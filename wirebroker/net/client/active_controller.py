@@ -166,7 +166,7 @@ class ActiveController:
         Raises:
             NotControllersError: All known addresses belong to brokers.
             CannotConnectError: No controller names it in time.
-            DeniedByControllersError: The same, and one denies this node ClusterAction.
+            DeniedByControllersError: All that respond deny this node ClusterAction.
         """
         if self._current is not None:
             return self._current

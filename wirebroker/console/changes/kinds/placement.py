@@ -201,15 +201,15 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
 
 
 def _kept(silent: Sequence[int]) -> str:
-    if not silent:
-        return ""
-    return f"; brokers {_listed(silent)} do not respond and may still be throttled"
+    return _unanswered(silent, "may still be throttled")
 
 
 def _not_throttled(silent: Sequence[int]) -> str:
-    if not silent:
-        return ""
-    return f"; brokers {_listed(silent)} do not respond and are not throttled"
+    return _unanswered(silent, "are not throttled")
+
+
+def _unanswered(silent: Sequence[int], result: str) -> str:
+    return f"; brokers {_listed(silent)} do not respond and {result}" if silent else ""
 
 
 def _rate(throttles: Throttles, broker: int) -> str:

@@ -15,11 +15,10 @@ from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMembe
 from wirebroker.coordinator.groups.consumer.consumer_records import regex_record_in_steps
 from wirebroker.coordinator.groups.consumer.heartbeat_request import requested_names
 from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
-from wirebroker.coordinator.groups.consumer.prepared_step import assignment_in_steps
 from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile_in_steps
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
-from wirebroker.coordinator.groups.described_topics import described_in_steps
-from wirebroker.coordinator.groups.share import share_records, share_step
+from wirebroker.coordinator.groups.described_topics import assigned_in_steps, described_in_steps
+from wirebroker.coordinator.groups.share import share_records
 from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
 from wirebroker.coordinator.groups.streams.task_offsets import offsets_in_steps
 from wirebroker.coordinator.groups.streams.tasks import task_ids_in_steps
@@ -59,11 +58,11 @@ WORK: dict[str, Callable[[], Steps[Any]]] = {
     ),
     "partitions are assigned": reconciled,
     "members give up partitions": given_up,
-    "a response is made": lambda: assignment_in_steps(ConsumerMember("a", assigned=EPOCHS)),
+    "a response is made": lambda: assigned_in_steps(EPOCHS),
     "a share group's current assignment is encoded": lambda: share_records.current_record_in_steps(
         "g", ShareGroupMember("a", assigned=TARGET)
     ),
-    "a response of a share group is made": lambda: share_step.assignment_in_steps(TARGET),
+    "a response of a share group is made": lambda: assigned_in_steps(TARGET),
     "partitions are described": lambda: described_in_steps(TARGET, EMPTY_IMAGE),
     "current partitions are described": lambda: consumer_describe._current(
         ConsumerMember("a", assigned=EPOCHS)

@@ -154,7 +154,7 @@ async def test_a_client_that_reads_slowly_gets_the_whole_response(
                 assert data, f"the connection ended after {received} bytes"
                 received += len(data)
                 parts += 1
-                if received < WholeResponse.SIZE // 4:  # later, the system may have all of it
+                if received < WholeResponse.SIZE // 4:  # later, the system may buffer the rest
                     await checks.get()
         writer.close()
     assert parts > 10
