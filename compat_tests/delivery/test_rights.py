@@ -144,11 +144,14 @@ def test_a_start_without_a_right_is_refused_with_the_command_that_grants_it(
         eventually(lambda: missing(cluster, tmp_path) == "")
 
 
+@pytest.mark.parametrize("right", [(), ("describe",)], ids=["no right", "describe"])
 def test_a_record_for_a_topic_without_the_right_becomes_a_dead_letter_that_names_it(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, tmp_path: Path, right: tuple[str, ...]
 ) -> None:
-    target = "secret-0"
+    target = f"secret-{len(right)}"
     cluster.admin.create_topics([NewTopic(target, 1, 1)])[target].result(60)
+    for operation in right:
+        cluster.grant((operation, "topic", target))
     before = len(committed_records(cluster.open, LETTERS[0]))
     with service(cluster, tmp_path, targets="orders,secret-*") as process:
         process.wait_until_ready()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX
 from wirebroker.base.text import counted
@@ -20,6 +21,7 @@ from wirebroker.delivery.model.header_table import RETRY_ATTEMPT, is_topic_name
 from wirebroker.delivery.model.rules import INTERNAL_PREFIX
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.received_headers import headers_of
+from wirebroker.delivery.service.rights import denied_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 30.0
 _BATCH_RECORDS: Final = 500
 _READ_RECORDS: Final = 500
+_FIRST_FLUSH_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class Redrive:
         """
         self.result = RedriveResult()
         self._request = request
-        self._kafka = {"log_level": 4, **kafka}
+        self._kafka: dict[str, Any] = {"log_level": 4, **kafka}
         self._clock = clock
         self._wait = wait
         self._group = redrive_group(request.topic)
@@ -247,7 +250,15 @@ class Redrive:
         for letter, target in batch:
             self._produce(producer, letter, target)
             self._progress[letter.partition].add(letter.offset)
-        producer.flush()
+        if producer.flush(_FIRST_FLUSH_S) or self._failures:
+            # Records for a topic that may not be written have no delivery reports before they time
+            # out: they wait until the partition is added to the transaction.
+            denied = denied_topics(AdminClient(self._kafka), {target for _, target in batch})
+            if denied:
+                producer.abort_transaction(_WAIT_S)
+                names = ", ".join(sorted(denied))
+                raise ServiceError(f"the login has no right to write to: {names}")
+            producer.flush()
         if self._failures:
             producer.abort_transaction(_WAIT_S)
             raise ServiceError(f"a record was refused: {self._failures[0].str()}")

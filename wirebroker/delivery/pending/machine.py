@@ -37,7 +37,7 @@ from wirebroker.delivery.model.header_table import HeaderError
 from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.routing import route
 from wirebroker.delivery.pending.plan import EndedName, TransactionPlan
-from wirebroker.delivery.pending.refusals import Refusals
+from wirebroker.delivery.pending.refusals import Refusals, RefusedDeadLetterError
 from wirebroker.delivery.pending.unwritable import UnwritableTopics
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class KnownTopics(Protocol):
 
         What is known is not trusted if there would be fewer than `at_least`.
         """
+        ...
+
+    def may_write(self, topic: str) -> bool:
+        """Return whether the login may write to a topic; True if there is no such topic."""
         ...
 
 
@@ -381,7 +385,7 @@ class DeliveryMachine:
             return f"topic {entry.target} is no longer in wirebroker.delivery.targets"
         needed = 1 if entry.partition is None else entry.partition + 1
         count = self._topics.partition_count(entry.target, at_least=needed)
-        if not count:
+        if not count or not self._topics.may_write(entry.target):
             return f"there is no topic {entry.target}, or the service has no right to write to it"
         if entry.partition is not None and entry.partition >= count:
             return (
@@ -391,5 +395,10 @@ class DeliveryMachine:
         return ""
 
     def _letter(self, letter: OutputRecord, plan: TransactionPlan) -> OutputRecord:
+        if not self._topics.may_write(letter.topic):
+            raise RefusedDeadLetterError(
+                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
+                " the service has no right to"
+            )
         plan.letters.add(letter.cause)
         return self._refusals.acceptable(letter)

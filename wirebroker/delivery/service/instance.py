@@ -151,13 +151,14 @@ class ServiceInstance:
             self._finish()
             self._intake.save()
         finally:
-            self._inbox.close()
             self._disconnect()
-            self._intake.close()
 
     def _disconnect(self) -> None:
-        for lane in self._lanes:
-            lane.pool.close()
+        with ExitStack() as closing_all:  # in reverse, and each even if another one fails
+            closing_all.callback(self._intake.close)
+            for lane in self._lanes:
+                closing_all.callback(lane.pool.close)
+            closing_all.callback(self._inbox.close)
 
     def _wait_s(self) -> float:
         now = self._clock.monotonic()

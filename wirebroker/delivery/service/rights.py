@@ -14,7 +14,7 @@ from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from wirebroker.delivery.model.rules import DeliveryRules
 
@@ -88,6 +88,14 @@ def refused_right(error: KafkaError, group: str) -> NeededRight | None:
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return NeededRight("read", "group", group)
     return None
+
+
+def denied_topics(admin: Any, topics: Collection[str]) -> set[str]:
+    """Return those of some topics to which the login has no right to write."""
+    needed = dict.fromkeys(topics, ("write",))
+    if not needed:
+        return set()
+    return {right.name for right in _missing_on_topics(admin, needed)}
 
 
 def _missing_on_topics(admin: Any, needed: Mapping[str, tuple[str, ...]]) -> list[NeededRight]:

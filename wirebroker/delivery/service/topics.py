@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
+from wirebroker.delivery.service.rights import denied_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,13 +53,16 @@ _LETTERS_CONFIG: Final = {"max.message.bytes": str(_MOST_BYTES)}
 
 
 class ClusterTopics:
-    """Partition counts and ids of topics, cached; creates the service's own topics."""
+    """Partition counts of topics and rights to write, cached; creates the service's own topics."""
 
     def __init__(self, kafka: Mapping[str, str], clock: Clock) -> None:
         # Its types are partial.
         self.admin: Any = AdminClient({"log_level": 4, **kafka})
         self._clock = clock
         self._counts: dict[str, int] = {}
+        # Topics that were to be written, and those of them to which the login has no right.
+        self._written: set[str] = set()
+        self._denied: set[str] = set()
         self._asked_at: float | None = None
         self._is_recent = False
 
@@ -95,8 +99,21 @@ class ClusterTopics:
             for name, topic in metadata.topics.items()
             if topic.error is None
         }
+        self._written &= self._counts.keys()
+        self._denied = denied_topics(self.admin, self._written)
         self._asked_at = self._clock.monotonic()
         self._is_recent = True
+
+    def may_write(self, topic: str) -> bool:
+        """Return whether the login may write to a topic; True if there is no such topic.
+
+        This is asked before: a transaction in which the first partition is refused cannot be
+        aborted, and the producer must start again (INVALID_TXN_STATE).
+        """
+        if topic not in self._written:
+            self._written.add(topic)
+            self._denied |= denied_topics(self.admin, [topic])
+        return topic not in self._denied
 
     def topic_id(self, topic: str) -> str:
         """Return a topic's id.

@@ -5,6 +5,7 @@ Source: KIP-98, and KIP-447 for the fencing by the consumer group's generation.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from functools import partial
 from itertools import islice
@@ -206,7 +207,8 @@ class Transactions:
 
     def close(self) -> None:
         """Disconnect."""
-        self._producer.flush(0)
+        with contextlib.suppress(KafkaException):  # a fenced producer has nothing to send
+            self._producer.flush(0)
 
     def _flush(self) -> None:
         """Wait until all records are written or one has failed.

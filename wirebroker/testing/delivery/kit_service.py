@@ -46,6 +46,11 @@ class KitService:
         del at_least
         return self._counts.get(topic, 0)
 
+    def may_write(self, topic: str) -> bool:
+        """See KnownTopics; the kit's broker has no authorizer."""
+        del topic
+        return True
+
     @property
     def pending_count(self) -> int:
         """The number of records that wait."""

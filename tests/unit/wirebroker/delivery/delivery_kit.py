@@ -27,9 +27,14 @@ RULES = DeliveryRules(
 
 
 class Topics(dict[str, int]):
+    denied: frozenset[str] = frozenset()
+
     def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         del at_least
         return self.get(topic, 0)
+
+    def may_write(self, topic: str) -> bool:
+        return topic not in self.denied
 
 
 TOPICS = Topics({"orders": 3, "invoices": 1, "orders.retry.billing": 1})

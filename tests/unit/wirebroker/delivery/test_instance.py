@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.unit.wirebroker.delivery.delivery_kit import NOW, TOPICS, received
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
@@ -78,6 +79,9 @@ class KnownTopicCounts:
 
     def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         return TOPICS.partition_count(topic, at_least=at_least)
+
+    def may_write(self, topic: str) -> bool:
+        return TOPICS.may_write(topic)
 
 
 class Running:
@@ -192,5 +196,19 @@ def test_an_instance_that_stops_completes_its_transactions(running: Running) -> 
     running.instance._inbox.put(end)
     running.instance.run()
     assert not running.delivering.open
+    assert running.storing.is_closed
+    assert cast("FakeIntake", running.instance._intake).is_closed
+
+
+def test_everything_is_closed_if_a_producer_fails_while_it_is_closed(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE))
+
+    monkeypatch.setattr(running.delivering, "close", fail)
+    running.stopping.set()
+    with pytest.raises(KafkaException, match="INVALID_TXN_STATE"):
+        running.instance.run()
     assert running.storing.is_closed
     assert cast("FakeIntake", running.instance._intake).is_closed

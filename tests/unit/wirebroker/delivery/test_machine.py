@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.wirebroker.delivery.delivery_kit import NOW, PENDING, RULES, MachineRun, received
+from tests.unit.wirebroker.delivery.delivery_kit import (
+    NOW,
+    PENDING,
+    RULES,
+    TOPICS,
+    MachineRun,
+    received,
+)
 from wirebroker.base.dead_letter_headers import read_dead_letter_headers
 from wirebroker.delivery.model.dead_letter import rejected
 from wirebroker.delivery.model.entry import (
@@ -270,3 +277,20 @@ def test_a_record_with_unreadable_headers_becomes_a_dead_letter():
     (letter,) = run.run(NOW)
     assert (letter.topic, letter.key, letter.value) == ("deliver.dead-letters", b"k", b"v")
     assert told(letter)["message"] == "unreadable headers"
+
+
+def test_an_entry_for_a_topic_that_may_not_be_written_becomes_a_dead_letter(monkeypatch) -> None:
+    monkeypatch.setattr(TOPICS, "denied", frozenset({"orders"}))
+    run = MachineRun()
+    run.receive(received(headers={"deliver-to": "orders"}))
+    (letter,) = run.run(NOW)
+    assert letter.topic == "deliver.dead-letters"
+    assert "the service has no right to write to it" in told(letter)["message"]
+
+
+def test_a_dead_letter_topic_that_may_not_be_written_ends_the_service(monkeypatch) -> None:
+    monkeypatch.setattr(TOPICS, "denied", frozenset({"orders", "deliver.dead-letters"}))
+    run = MachineRun()
+    run.receive(received(headers={"deliver-to": "orders"}))
+    with pytest.raises(RefusedDeadLetterError, match=r"deliver\.dead-letters.* has no right"):
+        run.run(NOW)

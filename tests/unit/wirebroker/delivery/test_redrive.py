@@ -53,6 +53,8 @@ class Cluster:
         self.targets = [*targets, *["orders"] * 10_000]
         self.position = 0
         self.sent: list[str] = []
+        # Records that are not delivered within the first flush.
+        self.waiting = 0
 
     # -- consumer
 
@@ -91,8 +93,11 @@ class Cluster:
     def produce(self, target: str, value: bytes, _key: Any, **_: Any) -> None:
         self.sent.append(f"{target} {value.decode()}")
 
-    def flush(self) -> int:
-        return 0
+    def flush(self, _timeout: float = -1) -> int:
+        return self.waiting
+
+    def abort_transaction(self, _timeout: float) -> None:
+        self.sent.clear()
 
     def send_offsets_to_transaction(self, *_: Any) -> None:
         pass
@@ -153,6 +158,17 @@ def test_a_redrive_that_fails_keeps_its_counts(monkeypatch):
     with pytest.raises(ServiceError, match="fenced"):
         redrive.run()
     assert redrive.result.sentences() == ["orders: 1 record sent"]
+
+
+def test_a_target_without_the_right_to_write_is_named(monkeypatch):
+    cluster = Cluster("orders", "secret")
+    cluster.waiting = 1
+    module = "wirebroker.delivery.letters.redrive"
+    monkeypatch.setattr(f"{module}.AdminClient", lambda _config: None)
+    monkeypatch.setattr(f"{module}.denied_topics", lambda _admin, names: names - {"orders"})
+    with pytest.raises(ServiceError, match="the login has no right to write to: secret"):
+        redriven(cluster, monkeypatch)
+    assert cluster.sent == []
 
 
 def test_a_dead_letter_with_unreadable_headers_is_counted(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.unit.wirebroker.delivery.fake_producer import (
     carry_out,
@@ -67,3 +67,13 @@ def test_a_transaction_without_reports_is_aborted_and_a_careful_one_finds_the_re
     assert list(carry_out(transactions, plan) or ()) == ["bad"]
     assert carry_out(transactions, plan_of(b"good"), is_careful=False) is None
     assert fake.committed == [b"good"]
+
+
+def test_a_producer_that_was_fenced_can_be_closed(monkeypatch):
+    transactions, fake = started(monkeypatch)
+
+    def flush(_timeout: float) -> int:
+        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", True))
+
+    monkeypatch.setattr(fake, "flush", flush)
+    transactions.close()
