@@ -38,6 +38,8 @@ class HostedBroker:
         log_level: str = "debug",
     ) -> None:
         """Start a broker; `settings` override the limits. At debug no log line is suppressed."""
+        # The log's size before each connection, by local address: the system uses ports again.
+        self._log_before: dict[str, int] = {}
         port_file = directory / "port"
         self._log = directory / "log"
         limits = {
@@ -55,16 +57,23 @@ class HostedBroker:
         self.address = ("127.0.0.1", int(port_file.read_text(encoding="ascii")))
 
     def connect(self) -> socket.socket:
+        size = self._log.stat().st_size
         sock = socket.create_connection(self.address, timeout=PATIENCE_S)
+        host, port = sock.getsockname()
+        self._log_before[f"{host}:{port}"] = size
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
     def lines_about(self, text: str) -> list[str]:
-        """Return the log lines above debug that contain a text; wait for the first."""
+        """Return the log lines above debug that contain a text; wait for the first.
+
+        For the address of a connection, only lines since it was made.
+        """
+        before = self._log_before.get(text, 0)
         pattern = re.compile(re.escape(text) + r"\b")
 
         def matching_lines() -> list[str]:
-            log = self._log.read_text(encoding="utf-8", errors="replace")
+            log = self._log.read_bytes()[before:].decode(errors="replace")
             lines = (line for line in log.splitlines() if " DEBUG " not in line)
             return [line for line in lines if pattern.search(line)]
 

@@ -17,7 +17,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wirebroker.client.groups.share_membership import TopicIdPartition
     from wirebroker.client.groups.share_session import AcknowledgedBatch, ShareSession
@@ -33,12 +33,15 @@ class Deliveries:
 
     Attributes:
         values: The values of records whose acceptance is confirmed.
+        unclear: The values of records whose acceptance was sent, and not confirmed: a broker was
+            killed, or could not write the state. The acceptance may have been stored.
         repeated: Descriptions of records that were requested, and delivered, after that.
         redelivered: The number of deliveries beyond the first one of a record.
     """
 
     def __init__(self) -> None:
         self.values: set[str] = set()
+        self.unclear: set[str] = set()
         self.repeated: list[str] = []
         self.redelivered = 0
         self._values: dict[tuple[TopicIdPartition, int], str] = {}
@@ -56,12 +59,21 @@ class Deliveries:
 
     def confirm(self, partition: TopicIdPartition, batches: Iterable[AcknowledgedBatch]) -> None:
         now_s = asyncio.get_running_loop().time()
+        for offset, value in self._records(partition, batches):
+            self._confirmed_at.setdefault((partition, offset), now_s)
+            self.values.add(value)
+
+    def doubt(self, partition: TopicIdPartition, batches: Iterable[AcknowledgedBatch]) -> None:
+        self.unclear.update(value for _, value in self._records(partition, batches))
+
+    def _records(
+        self, partition: TopicIdPartition, batches: Iterable[AcknowledgedBatch]
+    ) -> Iterator[tuple[int, str]]:
         for batch in batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
                 value = self._values.get((partition, offset))
                 if value is not None:
-                    self._confirmed_at.setdefault((partition, offset), now_s)
-                    self.values.add(value)
+                    yield offset, value
 
 
 class WatchedReader(ShareReader):
@@ -98,11 +110,21 @@ class WatchedReader(ShareReader):
 
     async def _fetch(self, leader: int, session: ShareSession) -> None:
         self._note_request(session)
-        await super()._fetch(leader, session)
+        try:
+            await super()._fetch(leader, session)
+        finally:
+            self._doubt_unanswered()
 
     async def _close(self, leader: int, session: ShareSession) -> None:
         self._note_request(session)
-        await super()._close(leader, session)
+        try:
+            await super()._close(leader, session)
+        finally:
+            self._doubt_unanswered()
+
+    def _doubt_unanswered(self) -> None:
+        for partition, batches in self._sent.pop(asyncio.current_task(), {}).items():
+            self._deliveries.doubt(partition, batches)
 
     def _count_refused(self, answer: Any, field: str) -> None:
         super()._count_refused(answer, field)
@@ -110,8 +132,9 @@ class WatchedReader(ShareReader):
         for topic in answer.responses:
             for row in topic.partitions:
                 partition = (topic.topic_id, row.partition_index)
-                if not getattr(row, field):
-                    self._deliveries.confirm(partition, sent.get(partition, ()))
+                is_refused = getattr(row, field)
+                note = self._deliveries.doubt if is_refused else self._deliveries.confirm
+                note(partition, sent.get(partition, ()))
 
     def _deliver(self, session: ShareSession, partition: TopicIdPartition, row: Any) -> None:
         requested_s = self._requested_s[asyncio.current_task()]

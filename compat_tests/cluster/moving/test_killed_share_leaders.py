@@ -1,7 +1,7 @@
 """Share groups on a cluster of wirebrokers whose leaders and share coordinators are killed.
 
 No record whose acceptance was confirmed is delivered again, and each acknowledged record is
-accepted in the end.
+accepted in the end. An acceptance whose answer was lost may have been stored.
 """
 
 from __future__ import annotations
@@ -100,5 +100,5 @@ async def test_confirmed_records_are_not_delivered_again_after_kills(tmp_path: P
                 await asyncio.to_thread(load.go_on)
             assert not load.failed
             acknowledged = set().union(*load.acknowledged.values())
-            await until(lambda: acknowledged <= deliveries.values)
+            await until(lambda: acknowledged <= deliveries.values | deliveries.unclear)
         assert not deliveries.repeated
