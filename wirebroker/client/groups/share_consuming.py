@@ -117,8 +117,10 @@ class ShareReader:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            await self._leave()
-            self._membership.abort()
+            try:
+                await self._leave()
+            finally:
+                self._membership.abort()
 
     # --- membership
 

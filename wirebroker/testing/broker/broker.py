@@ -205,8 +205,10 @@ class Broker(OneBroker, Lifetime, Contents):
         >>> other.start()
         >>> other.close()
         """
-        self.delivery.stop()
-        self._life.close()
+        try:
+            self.delivery.stop()
+        finally:
+            self._life.close()
 
     def __repr__(self) -> str:
         state = f"on {self._life.address}" if self._life.host.is_running else "not running"

@@ -61,12 +61,13 @@ class ShareCluster:
         self.heartbeat_errors = []
         self.fetch_errors = []
         self.has_left = False
+        self.is_aborted = False
 
     def apart(self):
         return self
 
     def abort(self):
-        pass
+        self.is_aborted = True
 
     async def metadata(self, _topics):
         parts = [
@@ -259,3 +260,14 @@ async def test_partitions_of_a_moved_leader_are_read_from_the_new_one():
     delivered, _ = await read(cluster, 1)
     assert delivered == [(0, 0, 1)]
     assert not cluster.epochs
+
+
+async def test_connections_are_closed_if_leaving_fails(monkeypatch):
+    async def fail(_member):
+        raise ClientError("the coordinator does not respond")
+
+    monkeypatch.setattr(ShareMembership, "leave", fail)
+    cluster = ShareCluster(SharedPartition(1, batch_of(0, 1), acquired=[(0, 0, 1)]))
+    with pytest.raises(ClientError, match="does not respond"):
+        await read(cluster, 1)
+    assert cluster.is_aborted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from wirebroker.testing import Broker
@@ -84,3 +86,18 @@ def test_retries_come_back_after_their_pauses(broker):
     broker.produce("retry", record.value, headers=record.headers)
     broker.delivery.settle()
     assert values(broker, "orders.dead-letters") == [b"failed"]
+
+
+def test_a_broker_is_closed_if_its_service_cannot_be_stopped(monkeypatch) -> None:
+    broker = Broker()
+    broker.start()
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(broker.delivery, "stop", fail)
+    with pytest.raises(RuntimeError, match="no"):
+        broker.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=10)
