@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.delivery.model.dead_letter import rejected, undeliverable, unreadable
@@ -45,23 +45,9 @@ if TYPE_CHECKING:
 
     from wirebroker.delivery.model.records import ReceivedRecord
     from wirebroker.delivery.model.rules import DeliveryRules
+    from wirebroker.delivery.pending.known_topics import KnownTopics
     from wirebroker.delivery.pending.partition import PendingPartition
     from wirebroker.delivery.pending.store import StoredEntry
-
-
-class KnownTopics(Protocol):
-    """The topics of the cluster."""
-
-    def partition_count(self, topic: str, *, at_least: int = 1) -> int:
-        """Return the number of partitions, 0 if there is no such topic.
-
-        What is known is not trusted if there would be fewer than `at_least`.
-        """
-        ...
-
-    def may_write(self, topic: str) -> bool:
-        """Return whether the login may write to a topic; True if there is no such topic."""
-        ...
 
 
 # Bounds the memory of a transaction, and its time on a slow network.
