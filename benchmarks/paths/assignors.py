@@ -135,9 +135,11 @@ def costs_of(assign: Assignor, shape: tuple[int, int, int], kind: str) -> list[C
 def least(begin: Callable[[], Steps[ResultT]]) -> tuple[Cost, ResultT]:
     """Run steps three times; return the least cost, and the last result."""
     costs: list[Cost] = []
-    for _ in range(_REPETITIONS):
+    for number in range(1, _REPETITIONS + 1):
         cost, result = cost_of(begin())
         costs.append(cost)
+        if number < _REPETITIONS:
+            del result  # its memory would slow down the next one
     return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), result
 
 

@@ -25,6 +25,9 @@ from tests.support.tools.ports import HOST
 from tests.support.tools.waiting import eventually
 from wirebroker.base.clock import SystemClock
 from wirebroker.base.dead_letter_headers import read_dead_letter_headers
+from wirebroker.delivery.letters.letter import LetterFilter
+from wirebroker.delivery.letters.redrive import Redrive, RedriveRequest
+from wirebroker.delivery.letters.redrive_group import redrive_group
 from wirebroker.delivery.model.rules import DeliveryRules
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.rights import check_rights, refused_right
@@ -156,17 +159,42 @@ def test_a_record_for_a_topic_without_the_right_becomes_a_dead_letter_that_names
     with service(cluster, tmp_path, targets="orders,secret-*") as process:
         process.wait_until_ready()
         producer = Producer({"bootstrap.servers": cluster.open, "log_level": 0})
-        producer.produce("deliver", b"v", headers={"deliver-to": target})
+        delivered = len(committed_records(cluster.open, "orders"))
+        for topic in (target, "orders"):
+            producer.produce("deliver", b"v", headers={"deliver-to": topic})
         assert producer.flush(60) == 0
+        expected = [before + 1, delivered + 1]
         eventually(
-            lambda: len(committed_records(cluster.open, LETTERS[0])) == before + 1,
+            lambda: (
+                [len(committed_records(cluster.open, topic)) for topic in (LETTERS[0], "orders")]
+                == expected
+            ),
             timeout_s=90,
             poll_s=0.5,
         )
+        assert "starting again" not in process.text()
     letter = committed_records(cluster.open, LETTERS[0])[before]
     message = read_dead_letter_headers(letter.headers())["message"]
     assert "no right to write to" in message
     assert target in message
+
+
+def test_a_redrive_names_a_target_that_may_not_be_written(cluster: Cluster) -> None:
+    cluster.admin.create_topics([NewTopic("described", 1, 1)])["described"].result(60)
+    for right in (
+        ("describe", "topic", "described"),
+        ("read", "topic", LETTERS[0]),
+        ("read", "group", redrive_group(LETTERS[0])),
+        ("write", "transactional-id", redrive_group(LETTERS[0])),
+    ):
+        cluster.grant(right)
+    producer = Producer({"bootstrap.servers": cluster.open, "log_level": 0})
+    producer.produce(LETTERS[0], b"v")
+    assert producer.flush(60) == 0
+    request = RedriveRequest(LETTERS[0], "described", LetterFilter(), None, None)
+    redrive = Redrive(request, cluster.kafka, SystemClock(), lambda _seconds: None)
+    with pytest.raises(ServiceError, match="has no right to write to: described"):
+        redrive.run()
 
 
 def test_a_right_that_is_revoked_stops_a_running_service_with_the_command_that_grants_it(

@@ -99,7 +99,7 @@ class EndsById(SimulatedInstance):
 
 
 def _first_failure(instance: type[SimulatedInstance], first_seed: int = 0) -> str:
-    """Return the message of the first failing schedule, from one near it on."""
+    """Return the message of the first failing schedule; `first_seed` is near it."""
     for seed in range(first_seed, first_seed + MOST_SCHEDULES):
         world = DeliveryWorld(seed, instance)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +15,7 @@ from wirebroker.client.groups.share_membership import ShareMembership
 from wirebroker.client.groups.share_session import AcknowledgeType
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
@@ -24,6 +26,16 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 30.0
 _RETRY_S = 0.5
+# Errors after which the state may have been written.
+_UNCLEAR = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 # Kafka's resource type.
 _GROUP = 32
 
@@ -33,8 +45,8 @@ class Deliveries:
 
     Attributes:
         values: The values of records whose acceptance is confirmed.
-        unclear: The values of records whose acceptance was sent, and not confirmed: a broker was
-            killed, or could not write the state. The acceptance may have been stored.
+        unclear: The values of records whose acceptance may have been stored: a broker was killed
+            before it answered, or did not know whether the state was written.
         repeated: Descriptions of records that were requested, and delivered, after that.
         redelivered: The number of deliveries beyond the first one of a record.
     """
@@ -110,21 +122,22 @@ class WatchedReader(ShareReader):
 
     async def _fetch(self, leader: int, session: ShareSession) -> None:
         self._note_request(session)
-        try:
+        with self._doubting_unanswered():
             await super()._fetch(leader, session)
-        finally:
-            self._doubt_unanswered()
 
     async def _close(self, leader: int, session: ShareSession) -> None:
         self._note_request(session)
-        try:
+        with self._doubting_unanswered():
             await super()._close(leader, session)
-        finally:
-            self._doubt_unanswered()
 
-    def _doubt_unanswered(self) -> None:
-        for partition, batches in self._sent.pop(asyncio.current_task(), {}).items():
-            self._deliveries.doubt(partition, batches)
+    @contextlib.contextmanager
+    def _doubting_unanswered(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            for partition, batches in self._sent.pop(asyncio.current_task(), {}).items():
+                self._deliveries.doubt(partition, batches)
+            raise
 
     def _count_refused(self, answer: Any, field: str) -> None:
         super()._count_refused(answer, field)
@@ -132,9 +145,11 @@ class WatchedReader(ShareReader):
         for topic in answer.responses:
             for row in topic.partitions:
                 partition = (topic.topic_id, row.partition_index)
-                is_refused = getattr(row, field)
-                note = self._deliveries.doubt if is_refused else self._deliveries.confirm
-                note(partition, sent.get(partition, ()))
+                code = getattr(row, field)
+                if not code:
+                    self._deliveries.confirm(partition, sent.get(partition, ()))
+                elif code in _UNCLEAR:
+                    self._deliveries.doubt(partition, sent.get(partition, ()))
 
     def _deliver(self, session: ShareSession, partition: TopicIdPartition, row: Any) -> None:
         requested_s = self._requested_s[asyncio.current_task()]

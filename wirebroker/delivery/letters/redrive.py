@@ -6,6 +6,7 @@ transactional id for each dead-letter topic fences a redrive that was interrupte
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ from wirebroker.delivery.model.header_table import RETRY_ATTEMPT, is_topic_name
 from wirebroker.delivery.model.rules import INTERNAL_PREFIX
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.received_headers import headers_of
-from wirebroker.delivery.service.rights import denied_topics
+from wirebroker.delivery.service.write_rights import WriteRights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 30.0
 _BATCH_RECORDS: Final = 500
 _READ_RECORDS: Final = 500
-_FIRST_FLUSH_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,7 @@ class Redrive:
         self._request = request
         self._kafka: dict[str, Any] = {"log_level": 4, **kafka}
         self._clock = clock
+        self._rights = WriteRights(AdminClient(self._kafka), clock)
         self._wait = wait
         self._group = redrive_group(request.topic)
         self._failures: list[KafkaError] = []
@@ -245,22 +246,16 @@ class Redrive:
         self, producer: Producer, consumer: Consumer, batch: list[tuple[LetterRecord, str]]
     ) -> None:
         """Send a batch and the progress in a transaction."""
+        self._check_rights({target for _, target in batch})
         self._failures.clear()
         producer.begin_transaction()
         for letter, target in batch:
             self._produce(producer, letter, target)
             self._progress[letter.partition].add(letter.offset)
-        if producer.flush(_FIRST_FLUSH_S) or self._failures:
-            # Records for a topic that may not be written have no delivery reports before they time
-            # out: they wait until the partition is added to the transaction.
-            denied = denied_topics(AdminClient(self._kafka), {target for _, target in batch})
-            if denied:
-                producer.abort_transaction(_WAIT_S)
-                names = ", ".join(sorted(denied))
-                raise ServiceError(f"the login has no right to write to: {names}")
-            producer.flush()
+        producer.flush()
         if self._failures:
-            producer.abort_transaction(_WAIT_S)
+            with contextlib.suppress(KafkaException):  # the next redrive aborts it
+                producer.abort_transaction(_WAIT_S)
             raise ServiceError(f"a record was refused: {self._failures[0].str()}")
         producer.send_offsets_to_transaction(
             self._offsets({letter.partition for letter, _ in batch}),
@@ -268,6 +263,11 @@ class Redrive:
             _WAIT_S,
         )
         producer.commit_transaction(_WAIT_S)
+
+    def _check_rights(self, targets: set[str]) -> None:
+        denied = [target for target in sorted(targets) if not self._rights.may_write(target)]
+        if denied:
+            raise ServiceError(f"the login has no right to write to: {', '.join(denied)}")
 
     def _produce(self, producer: Producer, letter: LetterRecord, target: str) -> None:
         headers: Any = [

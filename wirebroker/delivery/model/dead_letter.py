@@ -101,12 +101,16 @@ def without_content(letter: OutputRecord, reason: str) -> OutputRecord:
         delivery_count=int(told["delivery.count"]),
         message=f"{told['message']}; key, value and headers are left out: {reason}",
     )
-    return letter._replace(
-        topic=dead_letters_of(_input_topic(letter)), key=None, value=None, headers=headers
-    )
+    return letter._replace(topic=input_dead_letters(letter), key=None, value=None, headers=headers)
+
+
+def input_dead_letters(letter: OutputRecord) -> str:
+    """Return the dead-letter topic of the input topic from which a dead letter's record came."""
+    return dead_letters_of(_input_topic(letter))
 
 
 def _input_topic(letter: OutputRecord) -> str:
+    """Return the input topic of the record that became a dead letter."""
     try:
         return place_in(letter.cause)[0]
     except ValueError:  # of an unreadable entry

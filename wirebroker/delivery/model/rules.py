@@ -51,6 +51,11 @@ class DeliveryRules:
         letters = map(dead_letters_of, self.input_topics)
         return frozenset((*self.input_topics, *letters, self.pending_topic))
 
+    @property
+    def named_targets(self) -> list[str]:
+        """The targets that are not prefixes."""
+        return [topic for topic in self.targets or () if not topic.endswith("*")]
+
     def is_target(self, topic: str) -> bool:
         """Return whether records may be delivered to a topic."""
         if topic.startswith(INTERNAL_PREFIX) or topic in self.own_topics:

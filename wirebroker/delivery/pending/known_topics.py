@@ -11,7 +11,7 @@ class KnownTopics(Protocol):
     def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         """Return the number of partitions, 0 if there is no such topic.
 
-        What is known is not trusted if there would be fewer than `at_least`.
+        The cluster is asked again if fewer than `at_least` are known.
         """
         ...
 

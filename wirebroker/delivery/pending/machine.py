@@ -25,7 +25,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.client.records.partitioning import partition_for
-from wirebroker.delivery.model.dead_letter import rejected, undeliverable, unreadable
+from wirebroker.delivery.model.dead_letter import (
+    input_dead_letters,
+    rejected,
+    undeliverable,
+    unreadable,
+)
 from wirebroker.delivery.model.entry import (
     EntryCommand,
     EntryFormatError,
@@ -37,7 +42,7 @@ from wirebroker.delivery.model.header_table import HeaderError
 from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.routing import route
 from wirebroker.delivery.pending.plan import EndedName, TransactionPlan
-from wirebroker.delivery.pending.refusals import Refusals, RefusedDeadLetterError
+from wirebroker.delivery.pending.refusals import Refusals
 from wirebroker.delivery.pending.unwritable import UnwritableTopics
 
 if TYPE_CHECKING:
@@ -381,10 +386,9 @@ class DeliveryMachine:
         return ""
 
     def _letter(self, letter: OutputRecord, plan: TransactionPlan) -> OutputRecord:
-        if not self._topics.may_write(letter.topic):
-            raise RefusedDeadLetterError(
-                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
-                " the service has no right to"
-            )
         plan.letters.add(letter.cause)
-        return self._refusals.acceptable(letter)
+        letter = self._refusals.acceptable(letter)
+        own_topic = input_dead_letters(letter)
+        if letter.topic == own_topic or self._topics.may_write(letter.topic):
+            return letter
+        return letter._replace(topic=own_topic)

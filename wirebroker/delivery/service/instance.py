@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from confluent_kafka import KafkaException
+
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.service.errors import FencedError
 from wirebroker.delivery.service.inbox import Inbox
@@ -143,15 +145,23 @@ class ServiceInstance:
             KafkaException: A client failed.
         """
         try:
-            while not self._stopping.is_set():
-                self._serve(self._wait_s())
-                self._begin()
-                self._save()
-                self._figures.observe(self._machine.partitions.values())
-            self._finish()
-            self._intake.save()
-        finally:
-            self._disconnect()
+            self._work()
+        except BaseException:
+            try:
+                self._disconnect()
+            except KafkaException as error:  # the first error is decisive
+                logger.warning("a client cannot be closed: %s", error)
+            raise
+        self._disconnect()
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            self._serve(self._wait_s())
+            self._begin()
+            self._save()
+            self._figures.observe(self._machine.partitions.values())
+        self._finish()
+        self._intake.save()
 
     def _disconnect(self) -> None:
         with ExitStack() as closing_all:  # in reverse, and each even if another one fails

@@ -30,6 +30,7 @@ from wirebroker.delivery.service.rights import (
     refused_right,
 )
 from wirebroker.delivery.service.topics import ClusterTopics
+from wirebroker.delivery.service.write_rights import WriteRights
 from wirebroker.storage.descriptors import DirectoryLock
 
 if TYPE_CHECKING:
@@ -95,14 +96,18 @@ def serve_until(
         while not stopping.is_set():
             began = clock.monotonic()
             try:
-                check_targets(settings.rules, has_authorizer=has_authorizer())
-                topics = _checked_topics(settings, clock, stopping)
+                is_secured = has_authorizer()
+                check_targets(settings.rules, has_authorizer=is_secured)
+                topics = _checked_topics(settings, clock, stopping, has_authorizer=is_secured)
                 running = ServiceInstance(
                     settings, instance, topics, figures, clock, stopping=stopping
                 )
-                ready(_ready_line(settings, instance, port))
-                with _rebuilding(settings.directory):
-                    running.run()
+                try:
+                    ready(_ready_line(settings, instance, port))
+                    with _rebuilding(settings.directory):
+                        running.run()
+                finally:
+                    del running  # the next instance connects when the clients of this one are gone
             except StoppingError:
                 break
             except RefusedDeadLetterError as error:
@@ -141,9 +146,15 @@ def _rebuilding(directory: Path) -> Generator[None]:
 
 
 def _checked_topics(
-    settings: ServiceSettings, clock: SystemClock, stopping: threading.Event
+    settings: ServiceSettings,
+    clock: SystemClock,
+    stopping: threading.Event,
+    *,
+    has_authorizer: bool,
 ) -> ClusterTopics:
     topics = ClusterTopics(settings.kafka, clock)
+    if has_authorizer:
+        topics.rights = WriteRights(topics.admin, clock, settings.rules.named_targets)
     # Before as well: a topic without any right looks like a missing one.
     check_rights(topics.admin, settings.rules, _user(settings))
     topics.create_missing(settings, stopping)

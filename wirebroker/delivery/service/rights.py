@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wirebroker.delivery.model.rules import DeliveryRules
 
 _WAIT_S: Final = 30.0
+# Before a transaction: nothing is delivered meanwhile.
+_SHORT_WAIT_S: Final = 2.0
 _REFUSALS: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -69,7 +71,7 @@ def check_rights(admin: Any, rules: DeliveryRules, user: str) -> None:
     needed: dict[str, tuple[str, ...]] = dict.fromkeys(rules.input_topics, ("read",))
     needed |= {dead_letters_of(topic): ("write",) for topic in rules.input_topics}
     needed[rules.pending_topic] = ("read", "write")
-    needed |= {topic: ("write",) for topic in rules.targets or () if not topic.endswith("*")}
+    needed |= dict.fromkeys(rules.named_targets, ("write",))
     missing = [*_missing_on_topics(admin, needed), *_missing_on_group(admin, rules.group)]
     if missing:
         raise missing_rights(missing, user)
@@ -90,12 +92,17 @@ def refused_right(error: KafkaError, group: str) -> NeededRight | None:
     return None
 
 
-def denied_topics(admin: Any, topics: Collection[str]) -> set[str]:
-    """Return those of some topics to which the login has no right to write."""
-    needed = dict.fromkeys(topics, ("write",))
-    if not needed:
-        return set()
-    return {right.name for right in _missing_on_topics(admin, needed)}
+def allowed_writes(admin: Any, topics: Collection[str]) -> dict[str, bool | None]:
+    """Return whether the login may write to each topic; None if that is not known.
+
+    It is not known of missing topics, and while no broker responds.
+    """
+    futures = admin.describe_topics(
+        TopicCollection(list(topics)),
+        include_authorized_operations=True,
+        request_timeout=_SHORT_WAIT_S,
+    )
+    return {name: _answer(future, "write") for name, future in futures.items()}
 
 
 def _missing_on_topics(admin: Any, needed: Mapping[str, tuple[str, ...]]) -> list[NeededRight]:
@@ -118,14 +125,20 @@ def _missing_on_group(admin: Any, group: str) -> list[NeededRight]:
 
 
 def _allows(future: Any, operation: str) -> bool:
-    """Return whether an operation is allowed; True if the broker does not say.
+    return _answer(future, operation) is not False
+
+
+def _answer(future: Any, operation: str) -> bool | None:
+    """Return whether an operation is allowed; None if the broker does not say.
 
     That is so for missing topics, and while Apache Kafka starts.
     """
     try:
         operations: list[AclOperation] = future.result().authorized_operations
     except KafkaException as error:
-        return error.args[0].code() not in _REFUSALS
-    if not operations or AclOperation.ALL in operations:
+        return False if error.args[0].code() in _REFUSALS else None
+    if not operations:
+        return None
+    if AclOperation.ALL in operations:
         return True
     return operation in {allowed.name.lower() for allowed in operations}

@@ -21,7 +21,6 @@ from confluent_kafka.admin import (
 
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
-from wirebroker.delivery.service.rights import denied_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.delivery.service.settings import ServiceSettings
+    from wirebroker.delivery.service.write_rights import WriteRights
 
 logger = logging.getLogger(__name__)
 
@@ -53,16 +53,19 @@ _LETTERS_CONFIG: Final = {"max.message.bytes": str(_MOST_BYTES)}
 
 
 class ClusterTopics:
-    """Partition counts of topics and rights to write, cached; creates the service's own topics."""
+    """Partition counts and ids of topics, cached; creates the service's own topics.
+
+    Attributes:
+        admin: The AdminClient.
+        rights: The rights on topics; None if the cluster has no authorizer.
+    """
 
     def __init__(self, kafka: Mapping[str, str], clock: Clock) -> None:
         # Its types are partial.
         self.admin: Any = AdminClient({"log_level": 4, **kafka})
         self._clock = clock
         self._counts: dict[str, int] = {}
-        # Topics that were to be written, and those of them to which the login has no right.
-        self._written: set[str] = set()
-        self._denied: set[str] = set()
+        self.rights: WriteRights | None = None
         self._asked_at: float | None = None
         self._is_recent = False
 
@@ -99,21 +102,12 @@ class ClusterTopics:
             for name, topic in metadata.topics.items()
             if topic.error is None
         }
-        self._written &= self._counts.keys()
-        self._denied = denied_topics(self.admin, self._written)
         self._asked_at = self._clock.monotonic()
         self._is_recent = True
 
     def may_write(self, topic: str) -> bool:
-        """Return whether the login may write to a topic; True if there is no such topic.
-
-        This is asked before: a transaction in which the first partition is refused cannot be
-        aborted, and the producer must start again (INVALID_TXN_STATE).
-        """
-        if topic not in self._written:
-            self._written.add(topic)
-            self._denied |= denied_topics(self.admin, [topic])
-        return topic not in self._denied
+        """Return whether the login may write to a topic; see WriteRights."""
+        return self.rights is None or self.rights.may_write(topic)
 
     def topic_id(self, topic: str) -> str:
         """Return a topic's id.

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
+from contextlib import ExitStack
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -137,5 +138,6 @@ class TransactionPool:
         """Wait for the open transactions, but not long; disconnect."""
         for worker in self._workers:
             worker.stop()
-        for worker in self._workers:
-            worker.join()
+        with ExitStack() as joining:  # each, even if another one fails
+            for worker in reversed(self._workers):
+                joining.callback(worker.join)

@@ -5,7 +5,6 @@ Source: KIP-98, and KIP-447 for the fencing by the consumer group's generation.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from functools import partial
 from itertools import islice
@@ -207,8 +206,11 @@ class Transactions:
 
     def close(self) -> None:
         """Disconnect."""
-        with contextlib.suppress(KafkaException):  # a fenced producer has nothing to send
+        try:
             self._producer.flush(0)
+        except KafkaException as error:
+            if not error.args[0].fatal():
+                raise
 
     def _flush(self) -> None:
         """Wait until all records are written or one has failed.

@@ -288,9 +288,20 @@ def test_an_entry_for_a_topic_that_may_not_be_written_becomes_a_dead_letter(monk
     assert "the service has no right to write to it" in told(letter)["message"]
 
 
-def test_a_dead_letter_topic_that_may_not_be_written_ends_the_service(monkeypatch) -> None:
-    monkeypatch.setattr(TOPICS, "denied", frozenset({"orders", "deliver.dead-letters"}))
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"retry-attempt": "x"}, id="rejected"),
+        pytest.param({"retry-attempt": 3}, id="after the last attempt"),
+        pytest.param({"expires-after": 0, "retry-backoff": "1s"}, id="undeliverable"),
+    ],
+)
+def test_a_dead_letter_goes_to_that_of_the_input_if_the_source_may_not_be_written(
+    headers, monkeypatch
+) -> None:
+    monkeypatch.setattr(TOPICS, "denied", frozenset({"orders.dead-letters"}))
     run = MachineRun()
-    run.receive(received(headers={"deliver-to": "orders"}))
-    with pytest.raises(RefusedDeadLetterError, match=r"deliver\.dead-letters.* has no right"):
-        run.run(NOW)
+    retried = {"retry-topic": "orders.retry.billing", **headers}
+    run.receive(received(topic="retry", headers=retried))
+    (letter,) = run.run(NOW + 10_000)
+    assert (letter.topic, letter.value) == ("retry.dead-letters", b"v")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.unit.wirebroker.delivery.test_instance import SetClock
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.service import topics as topics_module
 from wirebroker.delivery.service.topics import ClusterTopics
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class Admin:
@@ -22,9 +18,6 @@ class Admin:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.requests = 0
-        self.denied: set[str] = set()
-        # Topics of requests for rights.
-        self.checked: list[list[str]] = []
 
     def list_topics(self, **_options: object) -> Any:
         self.requests += 1
@@ -38,13 +31,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-
-    def denied_topics(_admin: Admin, names: Collection[str]) -> set[str]:
-        admin.checked.append(sorted(names))
-        return admin.denied & set(names)
-
     monkeypatch.setattr(topics_module, "AdminClient", lambda _settings: admin)
-    monkeypatch.setattr(topics_module, "denied_topics", denied_topics)
     return admin
 
 
@@ -71,31 +58,3 @@ def test_missing_topics_cost_one_request_for_each_transaction(admin: Admin) -> N
     topics.begin_transaction()
     assert [topics.partition_count(f"missing-{n}") for n in range(100)] == [0] * 100
     assert admin.requests == 1
-
-
-def test_the_right_to_write_is_asked_for_again_with_the_counts(admin: Admin) -> None:
-    clock = SetClock()
-    topics = ClusterTopics({}, clock)
-    admin.counts = {"orders": 1, "bills": 1}
-    admin.denied = {"bills"}
-    for _ in range(2):
-        assert topics.partition_count("orders") == topics.partition_count("bills") == 1
-        assert [topics.may_write(name) for name in ("orders", "bills")] == [True, False]
-    assert admin.checked == [[], ["orders"], ["bills"]]
-    admin.denied = {"orders"}
-    clock.ms += 30_000
-    assert topics.partition_count("orders") == 1
-    assert [topics.may_write(name) for name in ("orders", "bills")] == [False, True]
-    assert admin.checked[3:] == [["bills", "orders"]]
-
-
-def test_deleted_topics_are_forgotten(admin: Admin) -> None:
-    clock = SetClock()
-    topics = ClusterTopics({}, clock)
-    assert topics.may_write("orders")
-    admin.counts = {"orders": 1}
-    assert topics.partition_count("orders") == 1
-    admin.counts = {}
-    clock.ms += 30_000
-    assert topics.partition_count("orders") == 0
-    assert admin.checked == [["orders"], ["orders"], []]
