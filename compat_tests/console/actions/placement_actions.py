@@ -170,7 +170,7 @@ PLACEMENT_ACTIONS = (
         link="Throttle all moves",
         values={"throttle": "2000"},
         plan="the throttle remains until it is removed",
-        command="reassign throttle 2000",
+        command="reassign throttle",
         result="moves are throttled to",
         arrange=partial(_slow_move, _is_faster),
     ),

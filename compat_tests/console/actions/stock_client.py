@@ -24,6 +24,7 @@ from kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+from kafka.errors import KafkaConnectionError
 from kafka.protocol.admin.client_quotas import (
     AlterClientQuotasRequest,
     DescribeClientQuotasRequest,
@@ -92,8 +93,19 @@ class StockClient:
         assert self._producer.flush(WAIT_S) == 0
 
     def partitions(self, topic: str) -> list[dict[str, Any]]:
-        """Return the partitions of a topic from its metadata; none if the topic does not exist."""
-        (found,) = self.admin.describe_topics([topic])
+        """Return the partitions of a topic from its metadata; none if the topic does not exist.
+
+        A broker may have been killed since the last request.
+        """
+        described: list[Any] = []
+
+        def is_described() -> bool:
+            with contextlib.suppress(KafkaConnectionError):
+                described[:] = self.admin.describe_topics([topic])
+            return bool(described)
+
+        eventually(is_described, timeout_s=WAIT_S)
+        (found,) = described
         rows: list[dict[str, Any]] = found["partitions"]
         return sorted(rows, key=lambda row: int(row["partition_index"]))
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from compat_tests.console.actions.action_cluster import ActionCluster
     from compat_tests.console.actions.action_sites import ActionSites, ClusterVisit
 
+# kafka-python leaves a socket open when a broker refuses a connection.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+
 # Brokers of Apache Kafka apply a change after the response; a moved replica has to catch up.
 _APPLIED_S = 60.0
 _EACH_DAY = {

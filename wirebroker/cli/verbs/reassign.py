@@ -69,7 +69,7 @@ def plan(
     replicas: int | None,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Generate a reassignment plan that moves as few replicas as possible.
+    """Generate a reassignment plan that spreads topics evenly and moves few replicas.
 
     Nothing is changed. The current assignment is printed to standard error, as a plan for the way
     back.

@@ -89,7 +89,7 @@ async def spread_replicas(
     *,
     count: int | None = None,
 ) -> ReplicaPlan:
-    """Return a plan that spreads topics over brokers and moves as few replicas as possible.
+    """Return a plan that spreads topics evenly over brokers and moves few replicas.
 
     `brokers` are all running ones by default, `count` replicas of a partition as many as now.
 

@@ -2,8 +2,8 @@
 
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 
-A generated plan moves few replicas: those on allowed brokers stay, the others go to the brokers
-with the fewest. Leaders are spread over all brokers. Source: kafka-reassign-partitions.
+A generated plan gives each allowed broker the same number of replicas, or one more than others, and
+moves few. Leaders that move are spread over all brokers. Source: kafka-reassign-partitions.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ def planned_replicas(
     *,
     count: int | None = None,
 ) -> dict[TopicPartition, list[int]]:
-    """Return a plan that puts all replicas on the given brokers, `count` or as many as now.
+    """Return a plan that spreads all replicas over the given brokers, `count` or as many as now.
 
     Raises:
         ValueError: A partition would have more replicas than there are brokers.
     """
     replica_counts = Counter(dict.fromkeys(brokers, 0))
-    leader_counts: Counter[int] = Counter()
     for replicas in current.values():
         replica_counts.update(broker for broker in replicas if broker in replica_counts)
     planned: dict[TopicPartition, list[int]] = {}
@@ -62,14 +61,44 @@ def planned_replicas(
             )
             new_replicas.append(added)
             replica_counts[added] += 1
-        leader = (
-            new_replicas[0]
-            if new_replicas[0] == replicas[0]
-            else min(new_replicas, key=lambda broker: leader_counts[broker])
-        )
+        planned[partition] = new_replicas
+    _level(planned, replica_counts)
+    leader_counts: Counter[int] = Counter()
+    for partition, new_replicas in planned.items():
+        leader = new_replicas[0]
+        if leader != current[partition][0]:
+            leader = min(new_replicas, key=lambda broker: leader_counts[broker])
         leader_counts[leader] += 1
         planned[partition] = [leader, *(broker for broker in new_replicas if broker != leader)]
     return planned
+
+
+def _level(planned: Mapping[TopicPartition, list[int]], replica_counts: Counter[int]) -> None:
+    """Move replicas from the brokers with the most to those with the fewest, followers first."""
+    # Of each broker: the partitions that it leads, then those that it follows.
+    owned: dict[int, list[TopicPartition]] = {broker: [] for broker in replica_counts}
+    for is_follower in (False, True):
+        for partition, replicas in planned.items():
+            for broker in replicas[1:] if is_follower else replicas[:1]:
+                owned[broker].append(partition)
+    while True:
+        fullest = max(replica_counts, key=lambda broker: replica_counts[broker])
+        emptiest = min(replica_counts, key=lambda broker: replica_counts[broker])
+        if replica_counts[fullest] - replica_counts[emptiest] <= 1:
+            return
+        partitions = owned[fullest]
+        # There is one: the fullest broker has more partitions.
+        at = next(
+            index
+            for index in reversed(range(len(partitions)))
+            if emptiest not in planned[partitions[index]]
+        )
+        partition = partitions.pop(at)
+        replicas = planned[partition]
+        replicas[replicas.index(fullest)] = emptiest
+        owned[emptiest].append(partition)
+        replica_counts[fullest] -= 1
+        replica_counts[emptiest] += 1
 
 
 def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:

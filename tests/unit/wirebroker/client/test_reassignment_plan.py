@@ -37,19 +37,32 @@ def test_replication_factor_can_be_lowered_and_raised():
     ),
     brokers=st.sets(st.integers(1, 9), min_size=3).map(sorted),
 )
-def test_plan_uses_given_brokers_and_moves_few_replicas(current, brokers):
+def test_plan_spreads_replicas_over_given_brokers_and_moves_few(current, brokers):
     planned = planned_replicas(places(*current), brokers)
+    kept = Counter(dict.fromkeys(brokers, 0))
+    before_counts = Counter(dict.fromkeys(brokers, 0))
     for partition, before in places(*current).items():
         after = planned[partition]
         assert len(set(after)) == len(after) == len(before)
         assert set(after) <= set(brokers)
-        assert set(before) & set(brokers) <= set(after)
-        if before[0] in brokers:
-            assert after[0] == before[0]
-    if not {broker_id for replicas in current for broker_id in replicas} & set(brokers):
-        replica_counts = Counter(dict.fromkeys(brokers, 0))
-        replica_counts.update(broker_id for replicas in planned.values() for broker_id in replicas)
-        assert max(replica_counts.values()) - min(replica_counts.values()) <= 1
+        kept.update(set(before) & set(after))
+        before_counts.update(set(before) & set(brokers))
+        if before[0] in after and after[0] != before[0]:
+            assert before[0] not in brokers
+    replica_counts = Counter(dict.fromkeys(brokers, 0))
+    replica_counts.update(broker_id for replicas in planned.values() for broker_id in replicas)
+    fewest = min(replica_counts.values())
+    assert max(replica_counts.values()) - fewest <= 1
+    # A broker gives up replicas only beyond the even share.
+    assert all(kept[broker] >= min(before_counts[broker], fewest) for broker in brokers)
+
+
+def test_a_new_broker_gets_its_share():
+    current = places(*[[1, 2]] * 6)
+    planned = planned_replicas(current, [1, 2, 3])
+    counts = Counter(broker for replicas in planned.values() for broker in replicas)
+    assert counts == {1: 4, 2: 4, 3: 4}
+    assert sum(set(before) != set(planned[place]) for place, before in current.items()) == 4
 
 
 def test_written_plan_is_read_back():
