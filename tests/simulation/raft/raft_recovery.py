@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.simulation.raft.raft_world import RaftWorld
+    from wirebroker.coordinator.raft.states.replica_core import ReplicaCore
 
 # Election timeouts are 1 to 2 s and fetch timeouts 2 s; several elections may be needed.
 MAJORITY_MS = 30_000
@@ -106,7 +107,7 @@ class RaftRecovery:
             return set()
         for _ in range(5):
             group = {node_id for node_id in node_ids if random.random() < 0.6}
-            if len(group) < len(node_ids) and self._is_majority(group):
+            if len(group) < len(node_ids) and self._is_majority(group) and self._has_winner(group):
                 return {
                     (a, b)
                     for a, b in self.world.network.links
@@ -129,6 +130,25 @@ class RaftRecovery:
                 if len(alive) <= len(voters) // 2:
                     return False
         return True
+
+    def _has_winner(self, group: set[int]) -> bool:
+        """Return whether some node of a group stands for election, and the group elects it.
+
+        As in Kafka, a leader whose log has its own removal does not stand again. If that is not
+        committed, and its log is the longest, it also refuses its vote to the others (KIP-853).
+        """
+        cores = {node_id: self.world.nodes[node_id].core for node_id in group}
+
+        def wins(candidate: ReplicaCore) -> bool:
+            voters = candidate.history.last_voters
+            votes = sum(
+                cores[key.replica_id].log.end <= candidate.log.end
+                for key in voters.keys
+                if key.replica_id in group and not self.world.faults.is_wiped(key)
+            )
+            return candidate.is_voter and votes > len(voters) // 2
+
+        return any(map(wins, cores.values()))
 
     def _hub(self) -> set[tuple[int, int]]:
         """Return a cut between two of exactly three static voters."""
