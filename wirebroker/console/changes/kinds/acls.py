@@ -17,6 +17,7 @@ from wirebroker.client.security.acls import (
     list_acls,
 )
 from wirebroker.codecs.acls import WILDCARD
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.console.access.acl_decisions import decisions_by
 from wirebroker.console.access.acl_effects import effects_of, matching_names
 from wirebroker.console.access.brokers_access import brokers_access
@@ -49,7 +50,10 @@ if TYPE_CHECKING:
     from wirebroker.client.security.acls import AccessRule
     from wirebroker.console.access.acl_effects import AclEffects
     from wirebroker.console.model.collector import Collector
-    from wirebroker.console.model.snapshot import ClusterSnapshot
+
+_NO_TOPIC: Final = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
+)
 
 
 def _tool_line(collector: Collector, *flags: str) -> str:
@@ -94,7 +98,7 @@ async def _additions(
         warnings.append(
             "no user gains or loses anything now: other ACLs or super.users already decide"
         )
-    warnings += _missing_topics(new, collector.snapshot)
+    warnings += await _missing_topics(new, collector)
 
     async def apply() -> str:
         await create_acls(collector.client, new)
@@ -109,18 +113,33 @@ async def _additions(
     )
 
 
-def _missing_topics(rules: Iterable[AccessRule], snapshot: ClusterSnapshot) -> list[str]:
+async def _missing_topics(rules: Iterable[AccessRule], collector: Collector) -> list[str]:
     """Return a warning for each name without a topic, which may be misspelled."""
     warnings: dict[str, None] = {}
+    snapshot = collector.snapshot
+    literal = {
+        rule.resource_name
+        for rule in rules
+        if rule.resource_type == "topic" and rule.pattern_type == "literal"
+    }
+    missing = await _unknown(literal - {WILDCARD} - snapshot.topics.keys(), collector)
     for rule in rules:
         name = rule.resource_name
         if rule.resource_type != "topic" or name == WILDCARD:
             continue
-        if rule.pattern_type == "literal" and name not in snapshot.topics:
+        if rule.pattern_type == "literal" and name in missing:
             warnings[f"there is no topic {name} yet{did_you_mean(name, snapshot.topics)}"] = None
         elif rule.pattern_type == "prefixed" and not matching_names(rule, snapshot):
             warnings[f"no topic begins with {name} yet"] = None
     return list(warnings)
+
+
+async def _unknown(names: Collection[str], collector: Collector) -> set[str]:
+    """Return the names without a topic; one may be newer than the collector's snapshot."""
+    if not names:
+        return set()
+    answer = await collector.client.metadata(sorted(names))
+    return {topic.name for topic in answer.topics if topic.error_code in _NO_TOPIC}
 
 
 async def _add(collector: Collector, values: Mapping[str, str]) -> PreparedChange:

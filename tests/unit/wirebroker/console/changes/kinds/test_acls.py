@@ -8,6 +8,7 @@ from tests.support.console.changes import made, prepared
 from tests.support.console.guarded_cluster import OPEN_BY_DEFAULT, guarded_cluster
 from wirebroker.client.errors import ClientError
 from wirebroker.client.security.acls import AccessRule, RuleFilter, create_acls, list_acls
+from wirebroker.client.topics.topics import create_topics
 from wirebroker.console.access.brokers_access import BrokersAccess
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.changes.kinds import acls
@@ -111,6 +112,14 @@ async def test_the_first_acl_of_a_resource_takes_it_from_everyone_else(tmp_path)
         await plan.apply()
         plan = await prepared(c, "remove-acl", principal=SERVICE, resource_name="orders")
         assert plan.warnings[0].startswith("all other users gain read, write")
+
+
+async def test_a_topic_that_is_newer_than_the_snapshot_is_not_missing(tmp_path):
+    async with guarded_cluster(tmp_path) as c:
+        await create_topics(c.client, {"fresh": 1}, configs={})
+        assert "fresh" not in c.snapshot.topics
+        plan = await prepared(c, "let-produce", principal=SERVICE, topic="fresh")
+        assert not [warning for warning in plan.warnings if "there is no topic" in warning]
 
 
 async def test_a_missing_topic_is_named_with_a_suggestion(tmp_path):
