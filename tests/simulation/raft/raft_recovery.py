@@ -132,9 +132,9 @@ class RaftRecovery:
         return True
 
     def _has_winner(self, group: set[int]) -> bool:
-        """Return whether some node of a group stands for election, and the group elects it.
+        """Return whether some node of a group becomes a candidate, and the group elects it.
 
-        As in Kafka, a leader whose log has its own removal does not stand again. If that is not
+        As in Kafka, a leader whose log has its own removal is no candidate again. If that is not
         committed, and its log is the longest, it also refuses its vote to the others (KIP-853).
         """
         cores = {node_id: self.world.nodes[node_id].core for node_id in group}
