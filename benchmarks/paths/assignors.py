@@ -139,7 +139,7 @@ def least(begin: Callable[[], Steps[ResultT]]) -> tuple[Cost, ResultT]:
         cost, result = cost_of(begin())
         costs.append(cost)
         if number < _REPETITIONS:
-            del result  # its memory would slow down the next one
+            del result  # its memory would slow down the next run
     return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), result
 
 

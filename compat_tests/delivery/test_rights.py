@@ -193,7 +193,7 @@ def test_a_redrive_names_a_target_that_may_not_be_written(cluster: Cluster) -> N
     assert producer.flush(60) == 0
     request = RedriveRequest(LETTERS[0], "described", LetterFilter(), None, None)
     redrive = Redrive(request, cluster.kafka, SystemClock(), lambda _seconds: None)
-    with pytest.raises(ServiceError, match="has no right to write to: described"):
+    with pytest.raises(ServiceError, match="has no right to write to described"):
         redrive.run()
 
 

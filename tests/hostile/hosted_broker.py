@@ -38,7 +38,7 @@ class HostedBroker:
         log_level: str = "debug",
     ) -> None:
         """Start a broker; `settings` override the limits. At debug no log line is suppressed."""
-        # The log's size before each connection, by local address: the system uses ports again.
+        # The log's size before each connection, by local address, because the system reuses ports.
         self._log_before: dict[str, int] = {}
         port_file = directory / "port"
         self._log = directory / "log"

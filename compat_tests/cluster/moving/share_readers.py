@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from wirebroker.base.clock import SystemClock, pause
 from wirebroker.client.addresses import addresses_of
-from wirebroker.client.errors import ClientError
+from wirebroker.client.errors import ClientError, NoResponseError
 from wirebroker.client.groups.share_consuming import ShareReader, _acquired
 from wirebroker.client.groups.share_membership import ShareMembership
 from wirebroker.client.groups.share_session import AcknowledgeType
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 30.0
 _RETRY_S = 0.5
-# Errors after which the state may have been written.
+# Errors of a leader that wrote the state in vain: an earlier attempt may have written it.
 _UNCLEAR = frozenset(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -45,8 +45,8 @@ class Deliveries:
 
     Attributes:
         values: The values of records whose acceptance is confirmed.
-        unclear: The values of records whose acceptance may have been stored: a broker was killed
-            before it answered, or did not know whether the state was written.
+        unclear: The values of records whose acceptance may have been stored: the response was lost,
+            or the broker did not know whether the state was written.
         repeated: Descriptions of records that were requested, and delivered, after that.
         redelivered: The number of deliveries beyond the first one of a record.
     """
@@ -134,10 +134,12 @@ class WatchedReader(ShareReader):
     def _doubting_unanswered(self) -> Iterator[None]:
         try:
             yield
-        except BaseException:
-            for partition, batches in self._sent.pop(asyncio.current_task(), {}).items():
+        except (NoResponseError, asyncio.CancelledError):
+            for partition, batches in self._sent.get(asyncio.current_task(), {}).items():
                 self._deliveries.doubt(partition, batches)
             raise
+        finally:
+            self._sent.pop(asyncio.current_task(), None)
 
     def _count_refused(self, answer: Any, field: str) -> None:
         super()._count_refused(answer, field)

@@ -107,7 +107,11 @@ class RaftRecovery:
             return set()
         for _ in range(5):
             group = {node_id for node_id in node_ids if random.random() < 0.6}
-            if len(group) < len(node_ids) and self._is_majority(group) and self._has_winner(group):
+            if len(group) == len(node_ids) or not self._is_majority(group):
+                continue
+            if not self._has_winner(group):
+                self.world.counts["majorities without a winner"] += 1
+            else:
                 return {
                     (a, b)
                     for a, b in self.world.network.links
@@ -132,10 +136,11 @@ class RaftRecovery:
         return True
 
     def _has_winner(self, group: set[int]) -> bool:
-        """Return whether some node of a group becomes a candidate, and the group elects it.
+        """Return whether a node of a group can become a candidate and win the group's election.
 
-        As in Kafka, a leader whose log has its own removal is no candidate again. If that is not
-        committed, and its log is the longest, it also refuses its vote to the others (KIP-853).
+        As in Kafka (KIP-853), a leader that has appended its own removal is no candidate later.
+        While the removal is not committed and that log is the longest, it also denies the others
+        its vote.
         """
         cores = {node_id: self.world.nodes[node_id].core for node_id in group}
 

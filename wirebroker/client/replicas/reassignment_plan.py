@@ -2,8 +2,9 @@
 
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 
-A generated plan gives each allowed broker the same number of replicas, or one more than others, and
-moves few. Leaders that move are spread over all brokers. Source: kafka-reassign-partitions.
+A generated plan spreads the replicas of each topic evenly over the allowed brokers: their numbers
+differ by at most one. It moves few replicas. A leader stays where it is, unless its replica moves:
+a new broker may lead few partitions. Source: kafka-reassign-partitions.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ def planned_replicas(
     Raises:
         ValueError: A partition would have more replicas than there are brokers.
     """
-    replica_counts = Counter(dict.fromkeys(brokers, 0))
+    brokers = list(dict.fromkeys(brokers))
+    totals = Counter(dict.fromkeys(brokers, 0))
     for replicas in current.values():
-        replica_counts.update(broker for broker in replicas if broker in replica_counts)
+        totals.update(broker for broker in replicas if broker in totals)
     planned: dict[TopicPartition, list[int]] = {}
     for partition, replicas in current.items():
         replica_count = len(replicas) if count is None else count
@@ -46,48 +48,58 @@ def planned_replicas(
                 f"{partition} cannot have {counted(replica_count, 'replica')}"
                 f" on {counted(len(brokers), 'broker')}"
             )
-        new_replicas = [broker for broker in replicas if broker in replica_counts]
-        while len(new_replicas) > replica_count:  # remove from the fullest broker
-            dropped = max(
-                new_replicas,
-                key=lambda broker: (replica_counts[broker], new_replicas.index(broker)),
-            )
-            new_replicas.remove(dropped)
-            replica_counts[dropped] -= 1
-        while len(new_replicas) < replica_count:
-            added = min(
-                (broker for broker in brokers if broker not in new_replicas),
-                key=lambda broker: replica_counts[broker],
-            )
-            new_replicas.append(added)
-            replica_counts[added] += 1
-        planned[partition] = new_replicas
-    _level(planned, replica_counts)
-    leader_counts: Counter[int] = Counter()
-    for partition, new_replicas in planned.items():
-        leader = new_replicas[0]
-        if leader != current[partition][0]:
-            leader = min(new_replicas, key=lambda broker: leader_counts[broker])
-        leader_counts[leader] += 1
-        planned[partition] = [leader, *(broker for broker in new_replicas if broker != leader)]
-    return planned
+        planned[partition] = _with_count(replicas, replica_count, totals)
+    by_topic: dict[str, dict[TopicPartition, list[int]]] = {}
+    for partition, replicas in planned.items():
+        by_topic.setdefault(partition.topic, {})[partition] = replicas
+    for partitions in by_topic.values():
+        _level(partitions, current, totals)
+    return _with_leaders(planned, current)
 
 
-def _level(planned: Mapping[TopicPartition, list[int]], replica_counts: Counter[int]) -> None:
-    """Move replicas from the brokers with the most to those with the fewest, followers first."""
-    # Of each broker: the partitions that it leads, then those that it follows.
-    owned: dict[int, list[TopicPartition]] = {broker: [] for broker in replica_counts}
-    for is_follower in (False, True):
+def _with_count(replicas: Sequence[int], count: int, totals: Counter[int]) -> list[int]:
+    """Return the replicas on allowed brokers; drop or add some to have this number."""
+    chosen = [broker for broker in replicas if broker in totals]
+    while len(chosen) > count:  # remove from the fullest broker
+        dropped = max(chosen, key=lambda broker: (totals[broker], chosen.index(broker)))
+        chosen.remove(dropped)
+        totals[dropped] -= 1
+    while len(chosen) < count:
+        added = min(
+            (broker for broker in totals if broker not in chosen),
+            key=lambda broker: totals[broker],
+        )
+        chosen.append(added)
+        totals[added] += 1
+    return chosen
+
+
+def _level(
+    planned: Mapping[TopicPartition, list[int]],
+    current: Mapping[TopicPartition, Sequence[int]],
+    totals: Counter[int],
+) -> None:
+    """Move replicas of a topic until its brokers have equal numbers, or one more than others.
+
+    Which brokers have one more is chosen by `totals`, the replicas of all topics.
+    """
+    # For each broker, the partitions in the reverse order in which they are moved: those with a new
+    # replica first, then those that it follows, then those that it leads.
+    owned: dict[int, list[TopicPartition]] = {broker: [] for broker in totals}
+    for wanted in range(3):
         for partition, replicas in planned.items():
-            for broker in replicas[1:] if is_follower else replicas[:1]:
-                owned[broker].append(partition)
+            for place, broker in enumerate(replicas):
+                rank = 2 if broker not in current[partition] else min(place, 1)
+                if rank == wanted:
+                    owned[broker].append(partition)
     while True:
-        fullest = max(replica_counts, key=lambda broker: replica_counts[broker])
-        emptiest = min(replica_counts, key=lambda broker: replica_counts[broker])
-        if replica_counts[fullest] - replica_counts[emptiest] <= 1:
+        fullest = max(totals, key=lambda broker: (len(owned[broker]), totals[broker]))
+        emptiest = min(totals, key=lambda broker: (len(owned[broker]), totals[broker]))
+        surplus = len(owned[fullest]) - len(owned[emptiest])
+        if surplus == 0 or (surplus == 1 and totals[fullest] - totals[emptiest] <= 1):
             return
         partitions = owned[fullest]
-        # There is one: the fullest broker has more partitions.
+        # There is one: the fullest broker has more partitions than the emptiest.
         at = next(
             index
             for index in reversed(range(len(partitions)))
@@ -97,8 +109,28 @@ def _level(planned: Mapping[TopicPartition, list[int]], replica_counts: Counter[
         replicas = planned[partition]
         replicas[replicas.index(fullest)] = emptiest
         owned[emptiest].append(partition)
-        replica_counts[fullest] -= 1
-        replica_counts[emptiest] += 1
+        totals[fullest] -= 1
+        totals[emptiest] += 1
+
+
+def _with_leaders(
+    planned: Mapping[TopicPartition, list[int]], current: Mapping[TopicPartition, Sequence[int]]
+) -> dict[TopicPartition, list[int]]:
+    """Put the leaders first: those of before, else the brokers that lead the fewest."""
+    kept = {
+        partition: replicas[0]
+        for partition, replicas in planned.items()
+        if replicas[0] == current[partition][0]
+    }
+    leader_counts = Counter(kept.values())
+    result: dict[TopicPartition, list[int]] = {}
+    for partition, replicas in planned.items():
+        leader = kept.get(partition)
+        if leader is None:
+            leader = min(replicas, key=lambda broker: leader_counts[broker])
+            leader_counts[leader] += 1
+        result[partition] = [leader, *(broker for broker in replicas if broker != leader)]
+    return result
 
 
 def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:

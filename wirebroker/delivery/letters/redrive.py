@@ -113,7 +113,6 @@ class Redrive:
         self._request = request
         self._kafka: dict[str, Any] = {"log_level": 4, **kafka}
         self._clock = clock
-        self._rights = WriteRights(AdminClient(self._kafka), clock)
         self._wait = wait
         self._group = redrive_group(request.topic)
         self._failures: list[KafkaError] = []
@@ -134,6 +133,7 @@ class Redrive:
 
     def _run(self) -> RedriveResult:
         result = self.result
+        rights = WriteRights(AdminClient(self._kafka), self._clock)
         producer = Producer(
             {**self._kafka, "transactional.id": self._group, "partitioner": "murmur2_random"}
         )
@@ -152,6 +152,7 @@ class Redrive:
         try:
             for batch in self._batches(consumer, result):
                 began = self._clock.monotonic()
+                _check_rights(rights, {target for _, target in batch})
                 self._send(producer, consumer, batch)
                 for _, target in batch:
                     result.sent[target] = result.sent.get(target, 0) + 1
@@ -246,7 +247,6 @@ class Redrive:
         self, producer: Producer, consumer: Consumer, batch: list[tuple[LetterRecord, str]]
     ) -> None:
         """Send a batch and the progress in a transaction."""
-        self._check_rights({target for _, target in batch})
         self._failures.clear()
         producer.begin_transaction()
         for letter, target in batch:
@@ -263,11 +263,6 @@ class Redrive:
             _WAIT_S,
         )
         producer.commit_transaction(_WAIT_S)
-
-    def _check_rights(self, targets: set[str]) -> None:
-        denied = [target for target in sorted(targets) if not self._rights.may_write(target)]
-        if denied:
-            raise ServiceError(f"the login has no right to write to: {', '.join(denied)}")
 
     def _produce(self, producer: Producer, letter: LetterRecord, target: str) -> None:
         headers: Any = [
@@ -302,6 +297,15 @@ class Redrive:
                 )
             offsets.append(TopicPartition(self._request.topic, number, progress.offset, metadata))
         return offsets
+
+
+def _check_rights(rights: WriteRights, targets: set[str]) -> None:
+    denied = [target for target in sorted(targets) if not rights.may_write(target)]
+    if denied:
+        raise ServiceError(
+            f"the login has no right to write to {', '.join(denied)}: grant it, or choose another"
+            " target (--to)"
+        )
 
 
 def _named_target(letter: LetterRecord) -> str | None:

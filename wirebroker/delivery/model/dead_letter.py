@@ -105,7 +105,7 @@ def without_content(letter: OutputRecord, reason: str) -> OutputRecord:
 
 
 def input_dead_letters(letter: OutputRecord) -> str:
-    """Return the dead-letter topic of the input topic from which a dead letter's record came."""
+    """Return the dead-letter topic of the topic from which the service read the record."""
     return dead_letters_of(_input_topic(letter))
 
 

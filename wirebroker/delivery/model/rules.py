@@ -53,7 +53,7 @@ class DeliveryRules:
 
     @property
     def named_targets(self) -> list[str]:
-        """The targets that are not prefixes."""
+        """The targets without a wildcard."""
         return [topic for topic in self.targets or () if not topic.endswith("*")]
 
     def is_target(self, topic: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the machine asks about the topics of the cluster."""
+"""The machine's view of the topics of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class KnownTopics(Protocol):
     def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         """Return the number of partitions, 0 if there is no such topic.
 
-        The cluster is asked again if fewer than `at_least` are known.
+        Requests the metadata again if fewer than `at_least` are known.
         """
         ...
 

@@ -241,7 +241,8 @@ class DeliveryMachine:
                 raise HeaderError(f"the broker refused the entry: {refused}")  # noqa: TRY301
             entry = route(record, self._rules, now_ms)
         except HeaderError as error:
-            return self._letter(rejected(record, str(error), self._rules), plan)
+            letter = self._writable(rejected(record, str(error), self._rules))
+            return self._letter(letter, plan)
         if entry.delivery_id is not None:
             self._expect(entry.delivery_id, name)
         return OutputRecord(
@@ -350,7 +351,7 @@ class DeliveryMachine:
     ) -> OutputRecord | int:
         """Return the record for an entry's target, or its dead letter, or a time as above."""
         reason = self._reason_against(entry, now_ms)
-        letter = undeliverable(entry, reason, self._rules) if reason else None
+        letter = self._writable(undeliverable(entry, reason, self._rules)) if reason else None
         topic = entry.target if letter is None else letter.topic
         until_ms = self._unwritable.until_ms(topic, now_ms)
         if until_ms is not None:
@@ -377,7 +378,8 @@ class DeliveryMachine:
         needed = 1 if entry.partition is None else entry.partition + 1
         count = self._topics.partition_count(entry.target, at_least=needed)
         if not count or not self._topics.may_write(entry.target):
-            return f"there is no topic {entry.target}, or the service has no right to write to it"
+            missing = "" if count else f"there is no topic {entry.target}, or "
+            return f"{missing}the service has no right to write to topic {entry.target}"
         if entry.partition is not None and entry.partition >= count:
             return (
                 f"topic {entry.target} has no partition {entry.partition}: it has {count},"
@@ -387,7 +389,10 @@ class DeliveryMachine:
 
     def _letter(self, letter: OutputRecord, plan: TransactionPlan) -> OutputRecord:
         plan.letters.add(letter.cause)
-        letter = self._refusals.acceptable(letter)
+        return self._refusals.acceptable(letter)
+
+    def _writable(self, letter: OutputRecord) -> OutputRecord:
+        """Return a dead letter for the input's topic, if its own may not be written."""
         own_topic = input_dead_letters(letter)
         if letter.topic == own_topic or self._topics.may_write(letter.topic):
             return letter

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException
-
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.service.errors import FencedError
 from wirebroker.delivery.service.inbox import Inbox
@@ -149,8 +147,8 @@ class ServiceInstance:
         except BaseException:
             try:
                 self._disconnect()
-            except KafkaException as error:  # the first error is decisive
-                logger.warning("a client cannot be closed: %s", error)
+            except Exception as error:  # noqa: BLE001 - the first error is raised
+                logger.warning("cannot close a client: %s", error)
             raise
         self._disconnect()
 

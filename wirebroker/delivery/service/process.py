@@ -107,7 +107,7 @@ def serve_until(
                     with _rebuilding(settings.directory):
                         running.run()
                 finally:
-                    del running  # the next instance connects when the clients of this one are gone
+                    del running  # its clients end before the next instance connects
             except StoppingError:
                 break
             except RefusedDeadLetterError as error:

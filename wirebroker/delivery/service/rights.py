@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wirebroker.delivery.model.rules import DeliveryRules
 
 _WAIT_S: Final = 30.0
-# Before a transaction: nothing is delivered meanwhile.
+# Before a transaction; deliveries wait meanwhile.
 _SHORT_WAIT_S: Final = 2.0
 _REFUSALS: Final = frozenset(
     {
@@ -93,16 +93,24 @@ def refused_right(error: KafkaError, group: str) -> NeededRight | None:
 
 
 def allowed_writes(admin: Any, topics: Collection[str]) -> dict[str, bool | None]:
-    """Return whether the login may write to each topic; None if that is not known.
+    """Return whether the login may write to each topic; None for missing topics.
 
-    It is not known of missing topics, and while no broker responds.
+    Return an empty dict if no broker responds.
     """
     futures = admin.describe_topics(
         TopicCollection(list(topics)),
         include_authorized_operations=True,
         request_timeout=_SHORT_WAIT_S,
     )
+    if all(map(_is_unanswered, futures.values())):
+        return {}
     return {name: _answer(future, "write") for name, future in futures.items()}
+
+
+def _is_unanswered(future: Any) -> bool:
+    error = future.exception()
+    # The codes of librdkafka's own errors are negative.
+    return isinstance(error, KafkaException) and error.args[0].code() < 0
 
 
 def _missing_on_topics(admin: Any, needed: Mapping[str, tuple[str, ...]]) -> list[NeededRight]:

@@ -47,8 +47,8 @@ def test_plan_spreads_replicas_over_given_brokers_and_moves_few(current, brokers
         assert set(after) <= set(brokers)
         kept.update(set(before) & set(after))
         before_counts.update(set(before) & set(brokers))
-        if before[0] in after and after[0] != before[0]:
-            assert before[0] not in brokers
+        if before[0] in after:
+            assert after[0] == before[0]
     replica_counts = Counter(dict.fromkeys(brokers, 0))
     replica_counts.update(broker_id for replicas in planned.values() for broker_id in replicas)
     fewest = min(replica_counts.values())
@@ -57,12 +57,37 @@ def test_plan_spreads_replicas_over_given_brokers_and_moves_few(current, brokers
     assert all(kept[broker] >= min(before_counts[broker], fewest) for broker in brokers)
 
 
-def test_a_new_broker_gets_its_share():
-    current = places(*[[1, 2]] * 6)
+@pytest.mark.parametrize("topics", [["a"], ["a", "b", "c"]])
+@pytest.mark.parametrize("before", [[[1, 2]] * 6, [[1], [2]] * 3])
+def test_a_new_broker_gets_its_share_of_each_topic(topics, before):
+    current = {
+        TopicPartition(topic, number): replicas
+        for topic in topics
+        for number, replicas in enumerate(before)
+    }
     planned = planned_replicas(current, [1, 2, 3])
-    counts = Counter(broker for replicas in planned.values() for broker in replicas)
-    assert counts == {1: 4, 2: 4, 3: 4}
-    assert sum(set(before) != set(planned[place]) for place, before in current.items()) == 4
+    share = sum(map(len, before)) // 3
+    for topic in topics:
+        counts = Counter(
+            broker
+            for place, replicas in planned.items()
+            if place.topic == topic
+            for broker in replicas
+        )
+        assert counts == {1: share, 2: share, 3: share}
+    moved = sum(set(replicas) != set(planned[place]) for place, replicas in current.items())
+    assert moved == share * len(topics)
+
+
+def test_the_brokers_with_one_more_replica_differ_between_topics():
+    current = {TopicPartition(topic, 0): [1] for topic in "abcdef"}
+    planned = planned_replicas(current, [1, 2, 3])
+    assert Counter(replicas[0] for replicas in planned.values()) == {1: 2, 2: 2, 3: 2}
+
+
+def test_leaders_that_move_go_to_the_brokers_that_lead_the_fewest():
+    planned = planned_replicas(places([9, 8], [1, 2], [1, 2], [1, 2]), [1, 2])
+    assert [replicas[0] for replicas in planned.values()] == [2, 1, 1, 1]
 
 
 def test_written_plan_is_read_back():

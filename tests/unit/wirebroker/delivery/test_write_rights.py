@@ -26,7 +26,7 @@ class Admin:
         self.requests: list[list[str]] = []
 
     def describe_topics(self, topics: Any, **_options: object) -> dict[str, Future[Any]]:
-        names = list(topics.topic_names)
+        names = sorted(topics.topic_names)
         self.requests.append(names)
         return {name: self._answer(name) for name in names}
 
@@ -63,13 +63,13 @@ def test_named_topics_and_all_of_before_are_asked_for_in_one_request() -> None:
     rights = WriteRights(admin, clock, ["orders", "bills"])
     for _ in range(3):
         assert all(rights.may_write(name) for name in ("orders", "bills", "retry.x"))
-    assert admin.requests == [["orders", "bills"], ["retry.x"]]
+    assert admin.requests == [["bills", "orders"], ["retry.x"]]
     admin.answers["bills"] = DESCRIBE
     clock.ms += 29_999
     assert rights.may_write("bills")
     clock.ms += 1
     assert not rights.may_write("bills")
-    assert admin.requests[2:] == [["orders", "bills", "retry.x"]]
+    assert admin.requests[2:] == [["bills", "orders", "retry.x"]]
 
 
 def test_a_right_that_was_just_granted_is_noticed_and_one_request_a_second_is_made() -> None:
@@ -81,6 +81,27 @@ def test_a_right_that_was_just_granted_is_noticed_and_one_request_a_second_is_ma
     assert len(admin.requests) == 1
     clock.ms += 1_000
     assert rights.may_write("orders")
+
+
+def test_denied_topics_are_asked_for_again_in_one_request() -> None:
+    clock, admin = SetClock(), Admin(a=DESCRIBE, b=DESCRIBE, c=BOTH)
+    rights = WriteRights(admin, clock)
+    assert [rights.may_write(name) for name in "abc"] == [False, False, True]
+    clock.ms += 1_000
+    assert [rights.may_write(name) for name in "abc"] == [False, False, True]
+    assert admin.requests == [["a"], ["b"], ["c"], ["a", "b"]]
+
+
+def test_a_cluster_that_does_not_respond_is_left_alone_for_some_seconds() -> None:
+    clock, admin = SetClock(), Admin(a=KafkaError._TIMED_OUT, b=KafkaError._TIMED_OUT)
+    rights = WriteRights(admin, clock)
+    for _ in range(3):
+        assert rights.may_write("a")
+        assert rights.may_write("b")
+    assert admin.requests == [["a"]]
+    admin.answers["b"] = DESCRIBE
+    clock.ms += 5_000
+    assert not rights.may_write("b")
 
 
 @pytest.mark.parametrize("before", [BOTH, DESCRIBE])

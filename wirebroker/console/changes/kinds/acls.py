@@ -45,7 +45,7 @@ from wirebroker.console.changes.kinds.acl_fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from wirebroker.client.security.acls import AccessRule
     from wirebroker.console.access.acl_effects import AclEffects
@@ -113,7 +113,7 @@ async def _additions(
     )
 
 
-async def _missing_topics(rules: Iterable[AccessRule], collector: Collector) -> list[str]:
+async def _missing_topics(rules: Collection[AccessRule], collector: Collector) -> list[str]:
     """Return a warning for each name without a topic, which may be misspelled."""
     warnings: dict[str, None] = {}
     snapshot = collector.snapshot
@@ -135,7 +135,7 @@ async def _missing_topics(rules: Iterable[AccessRule], collector: Collector) -> 
 
 
 async def _unknown(names: Collection[str], collector: Collector) -> set[str]:
-    """Return the names without a topic; one may be newer than the collector's snapshot."""
+    """Return the names without a topic; a topic may be newer than the collector's snapshot."""
     if not names:
         return set()
     answer = await collector.client.metadata(sorted(names))
