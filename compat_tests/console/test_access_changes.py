@@ -34,7 +34,7 @@ from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.model.settings import ClusterSettings, open_client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from compat_tests.security.listeners import Guarded
@@ -67,10 +67,15 @@ async def administered(guarded: tuple[Guarded, Path]) -> AsyncIterator[tuple[Col
 
 
 async def until_quotas(c: Collector, entity: Entity, expected: list[EntityQuotas]) -> None:
-    """Wait until the broker has these quotas: it applies changes after the response."""
-    found: list[EntityQuotas] = []
+    """Wait until the broker has these quotas."""
+    await expect(c, lambda: list_quotas(c.client, entity, is_strict=True), expected)
+
+
+async def expect(c: Collector, read: Callable[[], Awaitable[Any]], expected: Any) -> None:
+    """Read until the result is as expected: a broker applies a change after its response."""
+    found: Any = None
     async for _ in c.client.within(30.0).tries():
-        found = await list_quotas(c.client, entity, is_strict=True)
+        found = await read()
         if found == expected:
             return
     assert found == expected
@@ -157,24 +162,31 @@ async def test_a_service_gets_and_loses_its_acls(guarded):
         assert await made(c, "let-produce", **values, transactional_id="tx") == "5 ACLs added"
         assert await made(c, "let-consume", **values, group=EVIL) == "2 ACLs added"
         rule = AccessRule("topic", topic, "literal", service, "*", "read", "allow")
-        assert rule in await list_acls(c.client, RuleFilter(principal=service))
+
+        async def has_rule() -> bool:
+            return rule in await list_acls(c.client, RuleFilter(principal=service))
+
+        await expect(c, has_rule, expected=True)
         plan = await prepared(c, "remove-acl", **rule._asdict())
         assert f"{service} loses read on topic {topic}" in plan.lines
         await plan.apply()
         with pytest.raises(ChangeError, match="no such ACL"):
             await prepared(c, "remove-acl", **rule._asdict())
         assert await made(c, "remove-acls-of", principal=service) == "6 ACLs removed"
-        assert await list_acls(c.client, RuleFilter(principal=service)) == []
+        await expect(c, lambda: list_acls(c.client, RuleFilter(principal=service)), [])
 
 
 async def test_users_are_created_changed_and_deleted(guarded):
     async with administered(guarded) as (c, name):
         await made(c, "set-user", name=name, password="secret")
         await made(c, "set-user", name=name, password="other", iterations=8192)
-        (user,) = await list_users(c.client, [name])
-        assert (user.mechanism, user.iterations) == ("SCRAM-SHA-512", 8192)
+
+        async def users() -> list[tuple[str, int]]:
+            return [(u.mechanism, u.iterations) for u in await list_users(c.client, [name])]
+
+        await expect(c, users, [("SCRAM-SHA-512", 8192)])
         await made(c, "delete-user", name=name)
-        assert await list_users(c.client, [name]) == []
+        await expect(c, users, [])
 
 
 @pytest.mark.parametrize(
