@@ -134,12 +134,10 @@ def costs_of(assign: Assignor, shape: tuple[int, int, int], kind: str) -> list[C
 
 def least(begin: Callable[[], Steps[ResultT]]) -> tuple[Cost, ResultT]:
     """Run steps three times; return the least cost, and the last result."""
-    costs: list[Cost] = []
-    for number in range(1, _REPETITIONS + 1):
-        cost, result = cost_of(begin())
-        costs.append(cost)
-        if number < _REPETITIONS:
-            del result  # its memory would slow down the next run
+    # Only the last result is kept: its memory would slow down the next run.
+    costs = [cost_of(begin())[0] for _ in range(_REPETITIONS - 1)]
+    cost, result = cost_of(begin())
+    costs.append(cost)
     return Cost(min(c.total_ms for c in costs), min(c.step_ms for c in costs)), result
 
 

@@ -190,7 +190,7 @@ def of_cluster(need: Permission, **fields: Any) -> Rule:
 def cluster_denial(access: RequestAccess) -> ErrorCode:
     """Return the error of a denied permission on the cluster.
 
-    Before the ACLs are loaded, it is the error of Kafka's AuthorizerNotReadyException.
+    Before the ACLs are loaded, it is UNKNOWN_SERVER_ERROR (Kafka: AuthorizerNotReadyException).
     """
     return CLUSTER_DENIED if access.is_final else ErrorCode.UNKNOWN_SERVER_ERROR
 

@@ -23,7 +23,7 @@ CONNECTIONS: Final = "wirebroker_connections"
 ACCEPT_RATE: Final = "kafka_server_socket_server_metrics_connection_accept_rate"
 
 QUOTA_PREFIX: Final = "kafka_server_quota_"
-# The attributes of each type of Kafka's quota MBeans.
+# Type of a quota MBean in Kafka: its attributes.
 QUOTA_ATTRIBUTES: Final = {
     "Produce": ("byte_rate", "throttle_time"),
     "Fetch": ("byte_rate", "throttle_time"),

@@ -156,7 +156,7 @@ def _quota_names(
 
 
 def sanitized_user(name: str) -> str:
-    """Return a user as the labels of Kafka's quota metrics spell it.
+    """Return a user name, encoded as in the labels of quota metrics.
 
     Source: Kafka's Sanitizer.sanitize.
     """

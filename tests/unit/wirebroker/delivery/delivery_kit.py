@@ -37,6 +37,19 @@ class Topics(dict[str, int]):
         return topic not in self.denied
 
 
+class SetClock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.ms = NOW
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return (self.ms - NOW) / 1000
+
+
 TOPICS = Topics({"orders": 3, "invoices": 1, "orders.retry.billing": 1})
 
 

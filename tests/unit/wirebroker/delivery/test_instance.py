@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.unit.wirebroker.delivery.delivery_kit import NOW, TOPICS, received
+from tests.unit.wirebroker.delivery.delivery_kit import NOW, TOPICS, SetClock, received
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
 from wirebroker.delivery.pending.partition import PendingPartition
 from wirebroker.delivery.pending.store import PendingStore
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
 COMMITTED = TransactionOutcome(is_committed=True)
 ABORTED = TransactionOutcome(is_committed=False)
-
-
-class SetClock:
-    def __init__(self) -> None:
-        self.ms = NOW
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic(self) -> float:
-        return (self.ms - NOW) / 1000
 
 
 class FakePool:

@@ -92,7 +92,7 @@ class Cluster:
     def produce(self, target: str, value: bytes, _key: Any, **_: Any) -> None:
         self.sent.append(f"{target} {value.decode()}")
 
-    def flush(self, _timeout: float = -1) -> int:
+    def flush(self) -> int:
         return 0
 
     def send_offsets_to_transaction(self, *_: Any) -> None:

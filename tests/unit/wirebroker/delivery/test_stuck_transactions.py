@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tests.support.tools.waiting import eventually
-from tests.unit.wirebroker.delivery.delivery_kit import NOW, received
+from tests.unit.wirebroker.delivery.delivery_kit import NOW, SetClock, received
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS, FakeProducer, plan_of
-from tests.unit.wirebroker.delivery.test_instance import FakeIntake, KnownTopicCounts, SetClock
+from tests.unit.wirebroker.delivery.test_instance import FakeIntake, KnownTopicCounts
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.service import instance as instance_module
 from wirebroker.delivery.service import transactions as transactions_module

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation  # pyright: ignore[reportPrivateImportUsage]
 
-from tests.unit.wirebroker.delivery.test_instance import SetClock
+from tests.unit.wirebroker.delivery.delivery_kit import SetClock
 from wirebroker.delivery.service.write_rights import WriteRights
 
 BOTH = [AclOperation.DESCRIBE, AclOperation.WRITE]

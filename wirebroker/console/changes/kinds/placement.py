@@ -201,14 +201,14 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
 
 
 def _kept(silent: Sequence[int]) -> str:
-    return _unanswered(silent, "may still be throttled")
+    return _not_responding(silent, "may still be throttled")
 
 
 def _not_throttled(silent: Sequence[int]) -> str:
-    return _unanswered(silent, "are not throttled")
+    return _not_responding(silent, "are not throttled")
 
 
-def _unanswered(silent: Sequence[int], result: str) -> str:
+def _not_responding(silent: Sequence[int], result: str) -> str:
     return f"; brokers {_listed(silent)} do not respond and {result}" if silent else ""
 
 
