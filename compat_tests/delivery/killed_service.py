@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster.nodes import Cluster
-from tests.support.brokers.own_trio import own_trio
+from tests.support.brokers.own_trio import VotingTrio
 from tests.support.delivery.delivery_process import DeliveryProcess, committed_records
 from tests.support.tools.waiting import eventually
 
@@ -62,14 +62,14 @@ class OneNode:
 
 
 class ThreeNodes:
-    """Brokers of a cluster; those of `killed` are killed, not the controller's."""
+    """Brokers of a cluster; a wirebroker votes, too, and may be the active controller."""
 
-    def __init__(self, bootstrap: str, killed: list[Broker]) -> None:
+    def __init__(self, bootstrap: str, brokers: list[Broker]) -> None:
         self.bootstrap = bootstrap
-        self._killed = killed
+        self._brokers = brokers
 
     def kill(self, random: Random) -> None:
-        broker = random.choice(self._killed)
+        broker = random.choice(self._brokers)
         broker.kill9()
         broker.start()
 
@@ -78,8 +78,8 @@ class ThreeNodes:
 def three_nodes(kind: str, folder: Path) -> Iterator[ThreeNodes]:
     """Run a cluster of three brokers of a kind."""
     if kind == "wirebroker":
-        with own_trio(folder, _REPLICATED) as trio:
-            yield ThreeNodes(trio.bootstrap, [trio.brokers[2], trio.brokers[3]])
+        with VotingTrio(folder, _REPLICATED) as trio:
+            yield ThreeNodes(trio.bootstrap, list(trio.brokers.values()))
         return
     cluster = Cluster(folder, settings=_REPLICATED)
     try:

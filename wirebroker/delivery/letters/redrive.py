@@ -300,7 +300,7 @@ class Redrive:
 
 
 def _check_rights(rights: WriteRights, targets: set[str]) -> None:
-    denied = [target for target in sorted(targets) if not rights.may_write(target)]
+    denied = rights.denied(targets)
     if denied:
         raise ServiceError(
             f"the login has no right to write to {', '.join(denied)}: grant it, or choose another"

@@ -188,7 +188,10 @@ class ServiceInstance:
                 continue
             self._topics.begin_transaction()
             plan = lane.plan(self._clock.now_ms())
-            if plan is not None:
+            if plan is not None and not self._topics.confirm_rights():
+                # The next plan has dead letters instead of records for the denied topics.
+                self._machine.aborted(plan, {})
+            elif plan is not None:
                 lane.is_open = True
                 lane.begins_at = now + lane.every_s
                 lane.pool.begin(

@@ -109,6 +109,10 @@ class ClusterTopics:
         """Return whether the login may write to a topic; see WriteRights."""
         return self.rights is None or self.rights.may_write(topic)
 
+    def confirm_rights(self) -> bool:
+        """Return whether the topics that seemed writable are; see WriteRights."""
+        return self.rights is None or self.rights.confirm()
+
     def topic_id(self, topic: str) -> str:
         """Return a topic's id.
 

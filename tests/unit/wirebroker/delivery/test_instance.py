@@ -63,6 +63,11 @@ class FakeIntake:
 
 
 class KnownTopicCounts:
+    def __init__(self) -> None:
+        # Topics that seem writable until their rights are confirmed; those that are known then.
+        self.new: set[str] = set()
+        self.denied: set[str] = set()
+
     def begin_transaction(self) -> None:
         pass
 
@@ -70,7 +75,13 @@ class KnownTopicCounts:
         return TOPICS.partition_count(topic, at_least=at_least)
 
     def may_write(self, topic: str) -> bool:
-        return TOPICS.may_write(topic)
+        return topic not in self.denied and TOPICS.may_write(topic)
+
+    def confirm_rights(self) -> bool:
+        """Deny the topic that is new, at the first call."""
+        is_confirmed = self.new <= self.denied
+        self.denied |= self.new
+        return is_confirmed
 
 
 class Running:
@@ -81,6 +92,7 @@ class Running:
         monkeypatch.setattr(module, "Intake", FakeIntake)
         self.clock = SetClock()
         topics: Any = KnownTopicCounts()
+        self.topics: KnownTopicCounts = topics
         figures = DeliveryFigures(self.clock)
         self.stopping = threading.Event()
         self.instance = ServiceInstance(
@@ -110,6 +122,15 @@ class Running:
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> Running:
     return Running(monkeypatch)
+
+
+def test_a_record_for_a_new_topic_that_is_denied_becomes_a_dead_letter(running: Running) -> None:
+    running.store()
+    running.topics.new = {"orders"}
+    running.turn()
+    assert not running.delivering.open
+    running.turn()
+    assert [output.topic for output in running.delivering.end().outputs] == ["deliver.dead-letters"]
 
 
 def test_storing_and_delivering_are_open_at_the_same_time(running: Running) -> None:

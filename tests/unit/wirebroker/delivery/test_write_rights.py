@@ -62,14 +62,15 @@ def test_named_topics_and_all_of_before_are_asked_for_in_one_request() -> None:
     clock, admin = SetClock(), Admin(orders=BOTH, bills=BOTH, **{"retry.x": BOTH})
     rights = WriteRights(admin, clock, ["orders", "bills"])
     for _ in range(3):
-        assert all(rights.may_write(name) for name in ("orders", "bills", "retry.x"))
-    assert admin.requests == [["bills", "orders"], ["retry.x"]]
+        assert all(rights.may_write(name) for name in ("orders", "bills", "retry.x", "retry.y"))
+        assert rights.confirm()
+    assert admin.requests == [["bills", "orders"], ["retry.x", "retry.y"]]
     admin.answers["bills"] = DESCRIBE
     clock.ms += 29_999
     assert rights.may_write("bills")
     clock.ms += 1
     assert not rights.may_write("bills")
-    assert admin.requests[2:] == [["bills", "orders", "retry.x"]]
+    assert admin.requests[2:] == [["bills", "orders", "retry.x", "retry.y"]]
 
 
 def test_a_right_that_was_just_granted_is_noticed_and_one_request_a_second_is_made() -> None:
@@ -86,10 +87,20 @@ def test_a_right_that_was_just_granted_is_noticed_and_one_request_a_second_is_ma
 def test_denied_topics_are_asked_for_again_in_one_request() -> None:
     clock, admin = SetClock(), Admin(a=DESCRIBE, b=DESCRIBE, c=BOTH)
     rights = WriteRights(admin, clock)
-    assert [rights.may_write(name) for name in "abc"] == [False, False, True]
+    assert rights.denied(["a", "b", "c"]) == ["a", "b"]
     clock.ms += 1_000
     assert [rights.may_write(name) for name in "abc"] == [False, False, True]
-    assert admin.requests == [["a"], ["b"], ["c"], ["a", "b"]]
+    assert admin.requests == [["a", "b", "c"], ["a", "b"]]
+
+
+def test_new_topics_seem_writable_until_they_are_confirmed_in_one_request() -> None:
+    admin = Admin(a=BOTH, b=DESCRIBE, c=BOTH, d=DESCRIBE)
+    rights = WriteRights(admin, SetClock(), ["a"])
+    assert [rights.may_write(name) for name in "abcd"] == [True] * 4
+    assert not rights.confirm()
+    assert [rights.may_write(name) for name in "abcd"] == [True, False, True, False]
+    assert rights.confirm()
+    assert admin.requests == [["a"], ["b", "c", "d"]]
 
 
 def test_a_cluster_that_does_not_respond_is_left_alone_for_some_seconds() -> None:
@@ -98,10 +109,11 @@ def test_a_cluster_that_does_not_respond_is_left_alone_for_some_seconds() -> Non
     for _ in range(3):
         assert rights.may_write("a")
         assert rights.may_write("b")
+        assert rights.confirm()
     assert admin.requests == [["a"]]
     admin.answers["b"] = DESCRIBE
     clock.ms += 5_000
-    assert not rights.may_write("b")
+    assert rights.denied(["b"]) == ["b"]
 
 
 @pytest.mark.parametrize("before", [BOTH, DESCRIBE])
@@ -119,4 +131,5 @@ def test_the_number_of_remembered_topics_is_bounded(monkeypatch: pytest.MonkeyPa
     rights = WriteRights(Admin(), SetClock())
     for number in range(1_000):
         assert rights.may_write(f"t{number}")
+        assert rights.confirm()
     assert len(rights._answers) <= 100
