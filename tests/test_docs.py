@@ -307,6 +307,22 @@ def test_design_page_names_every_folder_and_only_existing_paths():
     assert {room for room in rooms if not (ROOT / room).is_symlink()} <= named
 
 
+def test_files_that_workflows_and_deployments_name_exist():
+    inside = "|".join(path.name for path in ROOT.iterdir() if path.is_dir())
+    named = re.compile(rf"(?<![\w./-])(?:\{{project\}}/)?((?:{inside})/[\w./-]+\.\w+)")
+    files = [
+        path for path in project_files() if path.relative_to(ROOT).parts[0] in {".github", "deploy"}
+    ]
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in named.findall(path.read_text())
+        if not (ROOT / name).exists()
+    }
+    assert files
+    assert not missing
+
+
 def test_no_file_refers_to_pages_outside_the_project():
     outside = re.compile(r"\b(?:DESIGN|STYLE|KRAFT|FEATURES|PERFORMANCE)(?:\.md\b|:| \"| section)")
     wrong = [

@@ -11,6 +11,7 @@ import pytest
 from compat_tests.support import topics
 from spark_it.kit import job_kit, records
 from spark_it.kit.event_rows import START_MS, WINDOW_MS, event, write
+from tests.support.brokers.brokers import make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,3 +137,29 @@ def test_columns_may_have_names_of_sql_keywords(
     assert message.key() == b"k0"
     table = spark.read.parquet(str(tmp_path / "windows"))
     assert table.select("`who.name`", "`home.city`").collect() == [("k0", "Oslo")]
+
+
+@pytest.mark.nightly
+def test_a_table_is_read_from_directories_of_another_cluster(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    with make_broker("wirebroker", tmp_path / "source") as source:
+        job = job_with_table(
+            *(source, topic, tmp_path, [("k0", {"city": "Oslo"})]),
+            {
+                "kafka": {"bootstrap.servers": broker.bootstrap},
+                "schema": {"at": "timestamp", "who": "string", "price": "decimal(10,2)"},
+                "columns": {"orders": "count(*)"},
+                "table_schema": {"city": "string"},
+            },
+            key="who",
+            time="at",
+            delay="0 seconds",
+            path=str(source.data_dir),
+        )
+        write(source.bootstrap, topic, [event(0, "k0", 1), event(2 * WINDOW_MS, "k0", 1)])
+    records.create_topic(broker.bootstrap, f"{topic}-sums", partitions=1)
+    assert job_kit.run("windows", job, spark)["records"] == 1
+    (message,) = job_kit.read_all(broker.bootstrap, f"{topic}-sums", 1, partitions=1)
+    row = json.loads(message.value())
+    assert (row["who"], row["orders"], row["city"]) == ("k0", 1, "Oslo")

@@ -91,6 +91,21 @@ def table_of(
     return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
 
 
+def ends_in_directories(path: str, topic: str) -> dict[str, int]:
+    """Return the end offset of each partition's committed records.
+
+    Raises:
+        OptionError: A directory is missing, or a partition is in two directories.
+        KafkaError, OSError, DataLossError: A log cannot be read.
+    """
+    directories = LogDirectories(tuple(path.split(",")))
+    folders = directories.find(lambda name, _: name == topic)
+    return {
+        str(key[1]): directories.end_offset(key, folder, folder.log(), is_committed=True)
+        for key, folder in folders.items()
+    }
+
+
 def check_topics(path: str, pattern: str) -> None:
     """Check log directories and a pattern of topics before Spark starts.
 

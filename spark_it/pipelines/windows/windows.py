@@ -25,6 +25,7 @@ from wirebroker.pipelines.run.pipeline import Pipeline
 from wirebroker.pipelines.source.source_table import (
     SourceOptions,
     check_source,
+    ends_in_directories,
     stream_of,
     table_of,
 )
@@ -212,7 +213,11 @@ class Windows(Pipeline[WindowsJob]):
 
     def _table_ends(self) -> dict[str, Any]:
         job = self._job
-        return {"table": end_offsets(self._target.kafka, job.table)} if job.table else {}
+        if not job.table:
+            return {}
+        if job.path:
+            return {"table": ends_in_directories(job.path, job.table)}
+        return {"table": end_offsets(self._target.kafka, job.table)}
 
     def _joined(self, windows: DataFrame, plan: BatchPlan) -> DataFrame:
         job = self._job

@@ -20,6 +20,7 @@ _ARGUMENT_OF: Final = {"--port N": "port=", "--data-dir DIR": "directory="}
 _FOR_TESTS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
 }
 
 
