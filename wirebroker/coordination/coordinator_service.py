@@ -1,4 +1,4 @@
-"""The common part of a node's group and transaction coordinators.
+"""The common part of a node's group, share and transaction coordinators.
 
     submit(name, operation) --> hash of the name --> partition of the internal topic --> its shard
 

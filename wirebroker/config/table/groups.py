@@ -1,4 +1,4 @@
-"""Configs of classic groups, of offsets and their topic; of share and streams groups."""
+"""Configs of classic groups, of offsets and their topic, and of the share coordinator."""
 
 from __future__ import annotations
 
