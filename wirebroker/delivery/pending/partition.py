@@ -60,6 +60,7 @@ class PendingPartition:
         Entries are due only when the records before `ready_offset` are applied: the end of the
         partition, open transactions included, after the former owner was fenced.
         """
+        assert ready_offset >= 0
         self.number = number
         self.store = store
         self.next_offset = store.next_offset

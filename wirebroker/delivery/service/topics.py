@@ -126,7 +126,7 @@ class ClusterTopics:
         """Return the high watermarks of partitions: open transactions are before them.
 
         Raises:
-            KafkaException: A leader does not respond.
+            KafkaException: A leader does not respond, or its connection breaks.
         """
         latest: Any = OffsetSpec
         requested = {TopicPartition(topic, number): latest.latest() for number in numbers}
@@ -135,7 +135,13 @@ class ClusterTopics:
         answers = self.admin.list_offsets(
             requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_ENDS_WAIT_S
         )
-        return {place.partition: int(answer.result().offset) for place, answer in answers.items()}
+        ends = {place.partition: int(answer.result().offset) for place, answer in answers.items()}
+        # If a connection breaks, librdkafka 2.16 reports OFFSET_INVALID and no error.
+        unknown = sorted(number for number, end in ends.items() if end < 0)
+        if unknown:
+            reason = f"the connection broke: no end offsets of partitions {unknown} of {topic}"
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, reason))
+        return ends
 
     def create_missing(self, settings: ServiceSettings, stopping: Event) -> None:
         """Create the input topics, their dead-letter topics and the pending topic.

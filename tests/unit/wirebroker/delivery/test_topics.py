@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.service import topics as topics_module
 from wirebroker.delivery.service.topics import ClusterTopics
+from wirebroker.testing import Broker
 
 
 class Admin:
@@ -58,3 +60,13 @@ def test_missing_topics_cost_one_request_for_each_transaction(admin: Admin) -> N
     topics.begin_transaction()
     assert [topics.partition_count(f"missing-{n}") for n in range(100)] == [0] * 100
     assert admin.requests == 1
+
+
+def test_a_connection_that_breaks_is_an_error_and_not_an_offset() -> None:
+    with Broker() as broker:
+        broker.create_topic("pending", partitions=2)
+        topics = ClusterTopics({"bootstrap.servers": broker.bootstrap_servers}, SystemClock())
+        assert topics.ends("pending", [0, 1]) == {0: 0, 1: 0}
+        broker.faults.disconnect("LIST_OFFSETS").times(1)
+        with pytest.raises(KafkaException, match=r"no end offsets of partitions \[0, 1\] of pending"):
+            topics.ends("pending", [0, 1])
