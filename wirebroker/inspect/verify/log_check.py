@@ -42,6 +42,7 @@ class LogFacts(NamedTuple):
         epochs: (epoch, start offset); None if the checkpoint is missing or damaged.
         stable_offset: Where a running broker may be writing; None without one.
         mended_from: The recovery point after an unclean stop, or None.
+        was_closed: Whether its last segment was closed.
     """
 
     folder: str
@@ -49,6 +50,7 @@ class LogFacts(NamedTuple):
     epochs: list[tuple[int, int]] | None
     stable_offset: int | None
     mended_from: int | None
+    was_closed: bool
     is_compacted: bool | None
     decoder: Decoder | None
 
@@ -270,10 +272,7 @@ class _SegmentCheck:
             if is_due and not log.files.exists(self._reports[suffix].path):
                 self._reports[suffix].warning("it is missing; the next start rebuilds it")
         self._offset_index.finish()
-        is_closed = not is_active or (
-            log.facts.mended_from is None and log.facts.stable_offset is None
-        )
-        self._time_index.finish(is_closed=is_closed)
+        self._time_index.finish(is_closed=not is_active or log.facts.was_closed)
         end = log.end_offset
         if end is not None:
             log.producers.up_to(end)

@@ -107,6 +107,8 @@ class PartitionCheck:
             epochs=epochs,
             stable_offset=stable,
             mended_from=mended_from,
+            # Apache Kafka closes the metadata log after it has written the marker.
+            was_closed=facts.was_clean and not facts.is_running and not self._is_metadata,
             is_compacted=False if self._is_metadata else facts.is_compacted,
             decoder=decoder_for(METADATA_TOPIC) if self._is_metadata else None,
         )

@@ -83,6 +83,16 @@ def test_killed_broker_has_no_findings(data, capsys):
     assert findings(capsys, data) == []
 
 
+@pytest.mark.parametrize(("folder", "count"), [("__cluster_metadata-0", 0), ("plain-0", 1)])
+def test_only_the_metadata_log_may_be_open_after_a_clean_stop(data, capsys, folder, count):
+    """Apache Kafka closes it last, if it has the time."""
+    path = max((data / folder).glob("*.timeindex"))
+    path.write_bytes(path.read_bytes()[:-12] + bytes(2400))
+    messages = [finding["message"] for finding in findings(capsys, data)]
+    assert len(messages) == count
+    assert all("it ends with the timestamp" in message for message in messages)
+
+
 def test_torn_end_is_a_warning_after_a_kill_and_an_error_after_a_clean_stop(data, capsys):
     log = next((data / "plain-0").glob("*105.log"))
     size = log.stat().st_size
