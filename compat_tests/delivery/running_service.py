@@ -37,19 +37,22 @@ class Service:
         self.metrics_port = free_port()
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self.create(self.orders)
-        settings: dict[str, object] = {
+        self.settings: dict[str, object] = {
             "wirebroker.delivery.topics": self.deliver,
             "wirebroker.delivery.retry.topics": self.retry,
             "wirebroker.delivery.targets": "orders-*",
             "wirebroker.delivery.group": self.group,
             "wirebroker.delivery.metrics.port": self.metrics_port,
         }
-        self.process = DeliveryProcess(self.bootstrap, folder / "instance", settings)
+        self.process = DeliveryProcess(self.bootstrap, folder / "instance", self.settings)
         self._producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def create(self, name: str, **config: str) -> None:
         new = NewTopic(name, num_partitions=2, replication_factor=1, config=config)
         self.admin.create_topics([new])[name].result(60)
+
+    def has_topic(self, name: str) -> bool:
+        return name in self.admin.list_topics(timeout=60).topics
 
     def send(
         self, value: bytes | None, topic: str = "", key: bytes | None = b"k", **headers: object

@@ -31,6 +31,7 @@ def test_ids_replace_and_cancel_and_commands_change_pending_records(service: Ser
     service.send(None, deliver_id="b")
     eventually(lambda: service.verb("pending")["pending"] == 3, timeout_s=PATIENCE_S, poll_s=0.5)
     service.verb("cancel", "--id", "c", "--yes")
+    assert service.verb("pending", "--topic", "other") == {"pending": 0, "records": []}
     rows = service.verb("pending")["records"]
     (entry,) = [row["entry"] for row in rows if row["delivery_id"] == "a"]
     service.verb("deliver-now", "--entry", entry, "--yes")
@@ -75,6 +76,19 @@ def test_metrics_count_deliveries_and_lateness(service: Service) -> None:
     eventually(lambda: "wirebroker_delivery_delivered_total 1" in service.metrics())
     assert "wirebroker_delivery_lateness_seconds_count 1" in service.metrics()
     assert 'wirebroker_delivery_pending{within_seconds="+Inf"}' in service.metrics()
+
+
+def test_an_input_topic_that_was_added_is_read_after_a_restart(service: Service) -> None:
+    service.send(b"first", deliver_to=service.orders)
+    service.wait_for(service.orders, 1)
+    service.process.stop()
+    added = f"{service.deliver}-added"
+    settings = service.settings | {"wirebroker.delivery.topics": f"{service.deliver},{added}"}
+    with DeliveryProcess(service.bootstrap, service.process.directory, settings):
+        eventually(lambda: service.has_topic(added), timeout_s=PATIENCE_S)
+        service.send(b"second", added, deliver_to=service.orders)
+        values = {record.value() for record in service.wait_for(service.orders, 2)}
+    assert values == {b"first", b"second"}
 
 
 def test_a_second_instance_with_the_same_directory_is_refused(service: Service) -> None:

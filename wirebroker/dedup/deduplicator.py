@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MESSAGE_ID: Final = "message-id"
 _WEEK_S: Final = 7 * 86_400.0
-# Marks between two looks at the bounds.
+# Marks between two trims. The first mark trims as well: a consumer may often restart.
 _TRIMMED_EVERY: Final = 1_000
 # The column's width in DatabaseStore.
 _LONGEST_ID: Final = 512
@@ -102,7 +102,7 @@ class Deduplicator:
             raise
         self._store.commit()
         self._marks += 1
-        if self._marks % _TRIMMED_EVERY == 0:
+        if self._marks % _TRIMMED_EVERY == 1:
             self.trim()
 
     def trim(self) -> None:

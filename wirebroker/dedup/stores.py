@@ -66,12 +66,18 @@ class DatabaseStore:
             paramstyle: The driver module's `paramstyle`.
 
         Raises:
-            ValueError: The table's name or the style is not supported.
+            ValueError: The table's name or the style is not supported, or the connection is in
+                autocommit mode.
         """
         if not table.isidentifier() or not table.isascii():
             raise ValueError(f"{table!r} is not a table's name: use letters, digits and _")
         if paramstyle not in _MARKS:
             raise ValueError(f"paramstyle {paramstyle!r} is not one of {', '.join(_MARKS)}")
+        if _is_autocommitting(connection):
+            raise ValueError(
+                "the connection commits each statement, so a message that failed would count as"
+                " processed: turn autocommit off"
+            )
         self.connection = connection
         self._table = table
         self._marks = (":1", ":2") if paramstyle == "numeric" else (_MARKS[paramstyle],) * 2
@@ -154,6 +160,15 @@ class SqliteStore(DatabaseStore):
     def __init__(self, path: str | Path) -> None:
         """Open or create the file."""
         super().__init__(sqlite3.connect(path))
+
+
+def _is_autocommitting(connection: Any) -> bool:
+    """Return whether a connection is in autocommit mode, as far as its driver says."""
+    autocommit = getattr(connection, "autocommit", None)
+    if isinstance(connection, sqlite3.Connection) and autocommit is not False:
+        # Unless `autocommit` is set, the isolation level decides.
+        return autocommit is True or connection.isolation_level is None
+    return autocommit is True
 
 
 def _is_integrity_error(error: Exception) -> bool:

@@ -31,6 +31,8 @@ _Time: TypeAlias = "datetime.datetime | int | str"
 _Duration: TypeAlias = "datetime.timedelta | int | str"
 # Set again for each retry.
 _OF_RETRIES: Final = frozenset({"retry-topic", "retry-attempts", "retry-backoff"})
+# The text of an error may contain the whole record, and brokers refuse large records.
+_MOST_CHARACTERS: Final = 1_000
 
 
 def later(
@@ -139,11 +141,12 @@ def dead_letter(record: Any, error: object, *, group: str) -> dict[str, Any]:
         group: The consumer's group.
     """
     topic, _, _ = _origin(record)
+    source, _ = source_and_group(topic)
     kept = [
         (name, value) for name, value in _headers(record) if not name.startswith(DEAD_LETTER_PREFIX)
     ]
     return {
-        "topic": dead_letters_of(topic),
+        "topic": dead_letters_of(source),
         "value": _field(record, "value"),
         "key": _field(record, "key"),
         "headers": [*kept, *_reason(record, error, group)],
@@ -161,7 +164,7 @@ def _reason(record: Any, error: object, group: str) -> list[tuple[str, bytes]]:
             offset=offset,
             group=group,
             delivery_count=(int(attempt) if attempt.isascii() and attempt.isdigit() else 0) + 1,
-            message=str(error) or type(error).__name__,
+            message=(str(error) or type(error).__name__)[:_MOST_CHARACTERS],
         )
     )
 

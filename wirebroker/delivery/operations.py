@@ -56,7 +56,7 @@ class PendingRow(NamedTuple):
 async def pending_rows(
     client: KafkaClient, topic: str, *, target: str | None, most: int
 ) -> tuple[list[PendingRow], int]:
-    """Return the pending records that are due next, and the number of all.
+    """Return the pending records that are due next, and the number of all for the target.
 
     Args:
         client: The cluster.
@@ -136,15 +136,16 @@ def _rows(
     total = 0
     for place, partition in partitions.items():
         (count,) = partition.store.due_counts([_FOREVER_MS])
-        total += count
         found = 0
         for row in partition.store.due(_FOREVER_MS, count if target else most):
             entry = decode_entry(row.name, row.value)
             assert isinstance(entry, PendingEntry), "commands are not stored as entries"
-            if target not in {None, entry.target} or found == most:
+            if target not in {None, entry.target}:
                 continue
             found += 1
-            rows.append(_row(entry, row.due_ms, place.partition))
+            if found <= most:
+                rows.append(_row(entry, row.due_ms, place.partition))
+        total += found if target else count
     return sorted(rows, key=lambda row: row.due_ms)[:most], total
 
 

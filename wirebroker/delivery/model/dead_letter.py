@@ -45,8 +45,8 @@ def rejected(record: ReceivedRecord, reason: str, rules: DeliveryRules) -> Outpu
 def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> OutputRecord:
     """Return the dead letter of a pending entry.
 
-    That of a scheduled record has its `deliver-to` again, so that it can be redriven to the input
-    topic.
+    That of a scheduled record has its `deliver-to` and `deliver-partition` again, so that it can be
+    redriven to the input topic.
     """
     place = place_in(entry.name)
     group = rules.group
@@ -55,7 +55,7 @@ def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> Out
         group = source_and_group(entry.target)[1] or group
         own_headers = entry.headers
     else:
-        own_headers = (*entry.headers, ("deliver-to", entry.target.encode()))
+        own_headers = (*entry.headers, *_place_headers(entry))
     headers = dead_letter_headers(
         topic=place[0],
         partition=place[1],
@@ -67,6 +67,13 @@ def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> Out
     return OutputRecord(
         entry.dead_letters, None, entry.key, entry.value, _with(own_headers, headers), entry.name
     )
+
+
+def _place_headers(entry: PendingEntry) -> Headers:
+    target = ("deliver-to", entry.target.encode())
+    if entry.partition is None:
+        return (target,)
+    return target, ("deliver-partition", b"%d" % entry.partition)
 
 
 def unreadable(name: str, value: bytes, reason: str, rules: DeliveryRules) -> OutputRecord:

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 from wirebroker.delivery.model.durations import parse_duration
 
 _EXPONENTIAL: Final = re.compile(
-    r"exponential\(([^,()]+),([^,()]+)(?:,(0?\.\d{1,6}|0|1|1\.0))?\)", re.ASCII
+    r"exponential\(([^,()]+),([^,()]+)(?:,\s*(0?\.\d{1,6}|0|1|1\.0)\s*)?\)", re.ASCII
 )
 _MOST_PAUSES: Final = 100
 _MOST_DOUBLINGS: Final = 60
 _SPREAD_STEPS: Final = 1 << 16
+_SHOWN_CHARACTERS: Final = 40
 
 
 class RetryBackoff(NamedTuple):
@@ -61,6 +62,11 @@ def parse_backoff(text: str) -> RetryBackoff:
         if not 0 < first_ms <= cap_ms:
             raise ValueError("the first pause must be over 0 and at most the last")
         return RetryBackoff((first_ms,), cap_ms, float(computed[3] or 0))
+    if text.startswith("exponential"):
+        raise ValueError(
+            f"{text[:_SHOWN_CHARACTERS]!r} is not a retry-backoff: write 1s,10s,1m or"
+            " exponential(1s,5m,0.2)"
+        )
     pauses = text.split(",", _MOST_PAUSES)
     if len(pauses) > _MOST_PAUSES:
         raise ValueError(f"more than {_MOST_PAUSES} pauses")

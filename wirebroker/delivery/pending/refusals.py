@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from wirebroker.delivery.model.dead_letter import without_content
+from wirebroker.delivery.model.dead_letter import input_dead_letters, without_content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from wirebroker.delivery.model.records import OutputRecord
-
-# How often a dead letter may be refused: as a whole, and without its content.
-_MOST_REFUSALS: Final = 2
 
 
 class RefusedDeadLetterError(Exception):
@@ -48,15 +45,20 @@ class Refusals:
     def acceptable(self, letter: OutputRecord) -> OutputRecord:
         """Return a dead letter in a form that was not refused yet.
 
+        It is complete for its own topic, then for that of the input, which accepts larger records.
+        Then it is without its content.
+
         Raises:
             RefusedDeadLetterError: There is none.
         """
         refusals = self._letters.get(letter.cause)
         if not refusals:
             return letter
-        if len(refusals) >= _MOST_REFUSALS:
+        topics = list(dict.fromkeys((letter.topic, input_dead_letters(letter))))
+        if len(refusals) < len(topics):
+            return letter._replace(topic=topics[len(refusals)])
+        if len(refusals) > len(topics):
             raise RefusedDeadLetterError(
-                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
-                f" {refusals[-1]}"
+                f"a dead letter of {letter.cause} cannot be written to {topics[-1]}: {refusals[-1]}"
             )
         return without_content(letter, refusals[-1])

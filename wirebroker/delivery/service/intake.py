@@ -11,6 +11,7 @@ transaction of a former owner has ended, or cannot commit.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,7 @@ from wirebroker.delivery.service.index_directory import IndexDirectory
 from wirebroker.delivery.service.received_headers import headers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import Message
 
@@ -92,10 +93,12 @@ class Intake:
             "fetch.max.bytes": _FETCH_BYTES,
             "queued.max.messages.kbytes": _QUEUE_KIB,
         }
+        names = [*self._rules.input_topics, self._rules.pending_topic]
+        subscribed = {name: topics.partition_count(name) for name in names}
         self._consumer = Consumer(
             {
                 **self._common,
-                "group.instance.id": instance,
+                "group.instance.id": _member_id(instance, subscribed),
                 "session.timeout.ms": settings.session_timeout_ms,
                 "heartbeat.interval.ms": min(_HEARTBEAT_MS, settings.session_timeout_ms // 3),
                 "partition.assignment.strategy": "roundrobin",
@@ -103,7 +106,7 @@ class Intake:
         )
         self.group: Any = self._consumer.consumer_group_metadata()
         self._consumer.subscribe(
-            [*self._rules.input_topics, self._rules.pending_topic],
+            names,
             on_assign=self._assigned,
             on_revoke=self._revoked,
             on_lost=self._revoked,
@@ -236,6 +239,16 @@ class Intake:
         logger.info(
             "revoked %d input partitions and %d pending", len(inputs), len(places) - len(inputs)
         )
+
+
+def _member_id(instance: str, partition_counts: Mapping[str, int]) -> str:
+    """Return the id of a static member of the group that subscribes to topics.
+
+    A static member that returns gets its former assignment, even if it subscribes to other topics
+    or to more partitions (KIP-345). No instance would read these, so both are part of the id.
+    """
+    text = repr(sorted(partition_counts.items()))
+    return f"{instance}-{hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
 
 
 def _place(message: Message) -> tuple[str, int, int]:

@@ -49,8 +49,9 @@ def rules_of(config: Config) -> DeliveryRules:
         ConfigError: Settings contradict each other.
     """
     group = config.str("wirebroker.delivery.group")
-    deliver = config.list("wirebroker.delivery.topics")
-    retry = config.list("wirebroker.delivery.retry.topics")
+    # A consumer cannot subscribe to a topic twice.
+    deliver = tuple(dict.fromkeys(config.list("wirebroker.delivery.topics")))
+    retry = tuple(dict.fromkeys(config.list("wirebroker.delivery.retry.topics")))
     both = set(deliver) & set(retry)
     if both:
         raise ConfigError(

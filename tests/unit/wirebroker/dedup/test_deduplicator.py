@@ -162,6 +162,29 @@ def test_bad_use_is_refused():
         DatabaseStore(None, paramstyle="named")
 
 
+@pytest.mark.parametrize(
+    "connection",
+    [
+        pytest.param(lambda: sqlite3.connect(":memory:", isolation_level=None), id="sqlite3"),
+        pytest.param(lambda: SimpleNamespace(autocommit=True), id="psycopg and others"),
+    ],
+)
+def test_a_connection_in_autocommit_mode_is_refused(connection):
+    """Its mark would outlive a failure, so the message would be lost."""
+    with pytest.raises(ValueError, match="turn autocommit off"):
+        DatabaseStore(connection())
+
+
+def test_a_consumer_that_often_restarts_forgets_old_ids(tmp_path):
+    clock = SetClock()
+    for identity in ("m1", "m2", "m1"):
+        store = SqliteStore(tmp_path / "seen.sqlite")
+        with Deduplicator(store, window_s=10, clock=clock).once(record(identity)) as is_new:
+            assert is_new
+        store.connection.close()
+        clock.ms += 11_000
+
+
 def test_a_new_id_is_given_to_each_message():
     assert message_id() != message_id()
     assert message_id("order-7") == ("message-id", b"order-7")

@@ -93,3 +93,16 @@ def test_dead_letters_go_to_the_topic_of_the_source(kind):
     assert (sent["topic"], sent["value"]) == ("orders.dead-letters", b"v")
     told = read_dead_letter_headers(sent["headers"])
     assert (told["offset"], told["group"], told["message"]) == ("99", "billing", "RuntimeError")
+
+
+def test_a_dead_letter_of_a_retried_record_without_an_origin_goes_to_the_topic_of_the_source():
+    """Another client sent it to be retried, with the headers of retries alone."""
+    returned = SimpleNamespace(**FIELDS | {"topic": "orders.retry.billing"})
+    sent = dead_letter(returned, RuntimeError(), group="billing")
+    assert sent["topic"] == "orders.dead-letters"
+    assert read_dead_letter_headers(sent["headers"])["topic"] == "orders.retry.billing"
+
+
+def test_the_text_of_an_error_is_bounded():
+    sent = retry(SimpleNamespace(**FIELDS), ValueError("ä" * 10_000), group="billing")
+    assert read_dead_letter_headers(sent["headers"])["message"] == "ä" * 1_000

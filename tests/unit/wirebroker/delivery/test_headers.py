@@ -57,7 +57,7 @@ def test_exponential_backoff_doubles_up_to_its_cap():
 
 
 def test_jitter_spreads_pauses_in_both_directions():
-    backoff = parse_backoff("exponential(10s,10s,0.2)")
+    backoff = parse_backoff("exponential(10s, 10s, 0.2)")
     pauses = {backoff.pause_ms(1, b"%d" % number) for number in range(200)}
     assert min(pauses) < 8_500
     assert max(pauses) > 11_500
@@ -68,8 +68,13 @@ def test_jitter_spreads_pauses_in_both_directions():
     "text", ["", "1s,", "exponential(0,1s)", "exponential(5s,1s)", "exponential(1s)", "1s," * 101]
 )
 def test_other_texts_are_no_backoff(text):
-    with pytest.raises(ValueError, match=r"pause|duration"):
+    with pytest.raises(ValueError, match=r"pause|duration|retry-backoff"):
         parse_backoff(text)
+
+
+def test_an_invalid_exponential_backoff_is_shown_as_a_whole():
+    with pytest.raises(ValueError, match=r"'exponential\(1s,5s,2\)' is not a retry-backoff"):
+        parse_backoff("exponential(1s,5s,2)")
 
 
 def test_the_last_value_of_a_repeated_header_counts():

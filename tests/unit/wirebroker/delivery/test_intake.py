@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.delivery.service.inbox import InboxClosedError
-from wirebroker.delivery.service.intake import Intake, _check, _received
+from wirebroker.delivery.service.intake import Intake, _check, _member_id, _received
 
 
 class UnreadableMessage:
@@ -47,6 +47,14 @@ def test_a_header_name_that_is_not_utf8_is_a_problem_of_the_record():
     assert (record.headers, record.value) == ((), b"v")
     assert record.problem.startswith("unreadable headers")
     assert message.calls == 1
+
+
+def test_a_member_that_subscribes_to_other_partitions_has_another_id():
+    first = _member_id("a1", {"deliver": 8, "retry": 8})
+    assert first == _member_id("a1", {"retry": 8, "deliver": 8})
+    others = ({"deliver": 8}, {"deliver": 16, "retry": 8}, {"deliver": 8, "retry": 8, "later": 8})
+    assert len({first, *(_member_id("a1", counts) for counts in others)}) == 4
+    assert all(member.startswith("a1-") for member in (first, _member_id("a1", {})))
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,35 @@ def test_a_dead_letter_does_not_name_a_place_that_is_no_target():
     assert {told(letter)["topic"] for letter in run.run(NOW)} == {"retry"}
 
 
+def test_a_dead_letter_keeps_the_topic_and_the_partition_for_a_redrive():
+    run = MachineRun()
+    run.receive(received(headers={"deliver-to": "orders", "deliver-partition": 3}))
+    (letter,) = run.run(NOW)
+    headers = dict(letter.headers)
+    assert (headers["deliver-to"], headers["deliver-partition"]) == (b"orders", b"3")
+
+
+def test_a_dead_letter_that_the_topic_of_the_source_refuses_goes_to_that_of_the_input_unchanged():
+    run = MachineRun()
+    run.receive(retried(0, retry_attempts=0, trace="a1"))
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    assert letter.topic == "orders.dead-letters"
+    run.machine.aborted(plan, {letter.cause: "unknown topic"})
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    assert (letter.topic, letter.value) == ("retry.dead-letters", b"v")
+    assert dict(letter.headers)["trace"] == b"a1"
+    assert told(letter)["message"] == "0 retries failed"
+    run.machine.aborted(plan, {letter.cause: "too large"})
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    assert (letter.topic, letter.value) == ("retry.dead-letters", None)
+    run.machine.aborted(plan, {letter.cause: "no right"})
+    with pytest.raises(RefusedDeadLetterError, match="no right"):
+        run.plan(NOW)
+
+
 def test_a_record_with_unreadable_headers_becomes_a_dead_letter():
     run = MachineRun()
     run.receive(received(key=b"k")._replace(problem="unreadable headers"))

@@ -1,4 +1,4 @@
-"""What the service checks when it starts: the metrics port and the pending topic."""
+"""What the service checks when it starts: its settings, the metrics port and the pending topic."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from confluent_kafka import KafkaError, KafkaException
 from tests.unit.wirebroker.delivery.delivery_kit import PENDING, RULES
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
 from wirebroker.base.clock import SystemClock
+from wirebroker.config.sources.sources import load_config
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
 from wirebroker.delivery.service.metrics_page import metrics_page
+from wirebroker.delivery.service.settings import rules_of
 from wirebroker.delivery.service.topics import ClusterTopics
 
 
@@ -29,6 +31,13 @@ def test_a_metrics_port_in_use_is_an_error_with_advice():
             metrics_page(port, str),
         ):
             pass
+
+
+def test_an_input_topic_that_is_listed_twice_is_read_once():
+    names = {"topics": "deliver,later,deliver", "retry.topics": "retry,retry"}
+    flags = {f"wirebroker.delivery.{name}": value for name, value in names.items()}
+    config = load_config(file=None, environment={}, flags=flags, is_one_node=False)
+    assert rules_of(config).input_topics == ("deliver", "later", "retry")
 
 
 class FakeAdmin:
