@@ -68,5 +68,5 @@ def test_a_connection_that_breaks_is_an_error_and_not_an_offset() -> None:
         topics = ClusterTopics({"bootstrap.servers": broker.bootstrap_servers}, SystemClock())
         assert topics.ends("pending", [0, 1]) == {0: 0, 1: 0}
         broker.faults.disconnect("LIST_OFFSETS").times(1)
-        with pytest.raises(KafkaException, match=r"no end offsets of partitions \[0, 1\] of pending"):
+        with pytest.raises(KafkaException, match=r"no end offsets of partitions \[0, 1\]"):
             topics.ends("pending", [0, 1])
