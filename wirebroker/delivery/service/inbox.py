@@ -6,7 +6,6 @@ records wait for them, and must not also wait for batches of input that were rea
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -26,8 +25,9 @@ class Inbox:
     """Two queues of functions without arguments."""
 
     def __init__(self) -> None:
-        # One element for each function in the queues.
-        self._available: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # One for each function in the queues. SimpleQueue.get may wait forever if a signal arrives
+        # at the end of its timeout (Python 3.11 and 3.12).
+        self._available = threading.Semaphore(0)
         self._first: deque[Callable[[], None]] = deque()
         self._later: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
@@ -37,12 +37,12 @@ class Inbox:
     def put(self, work: Callable[[], None]) -> None:
         """Add work, from any thread."""
         self._later.append(work)
-        self._available.put(None)
+        self._available.release()
 
     def put_first(self, work: Callable[[], None]) -> None:
         """Add work that is done before all work of `put`, from any thread."""
         self._first.append(work)
-        self._available.put(None)
+        self._available.release()
 
     def serve(self, wait_s: float) -> None:
         """Carry out the next work, if there is some within a time.
@@ -50,9 +50,7 @@ class Inbox:
         Raises:
             Exception: Whatever the work raises.
         """
-        try:
-            self._available.get(timeout=wait_s)
-        except queue.Empty:
+        if not self._available.acquire(timeout=wait_s):
             return
         work = (self._first or self._later).popleft()
         work()

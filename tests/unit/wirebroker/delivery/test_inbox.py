@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from functools import partial
 
 import pytest
@@ -57,6 +60,31 @@ def test_serving_ends_after_its_time_without_work():
     inbox = Inbox()
     inbox.serve(0.0)
     inbox.serve(0.001)
+
+
+def test_serving_ends_if_a_signal_is_handled_until_its_time_is_over():
+    inbox, late = Inbox(), []
+    ends_at = time.monotonic() + 0.2
+
+    def handle(_number, _frame):
+        while time.monotonic() < ends_at:
+            pass
+
+    timers = [
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)),
+        # Ends a failing test.
+        threading.Timer(10.0, inbox.put, (partial(late.append, "10 s later"),)),
+    ]
+    former = signal.signal(signal.SIGUSR1, handle)
+    try:
+        for timer in timers:
+            timer.start()
+        inbox.serve(0.15)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+        for timer in timers:
+            timer.cancel()
+    assert not late
 
 
 def test_a_call_returns_the_result():
