@@ -17,12 +17,14 @@ from wirebroker.base.log_bound import about_topic
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request, request_message
+from wirebroker.coordinator.groups.topologies.configured_topology import creatable_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.controller.requests.request import Requester
+    from wirebroker.coordinator.groups.topologies.topology import TopologyTopic
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
 
 logger = logging.getLogger(__name__)
@@ -49,25 +51,23 @@ class StreamsTopics:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create(
-        self, topics: Sequence[Mapping[str, Any]], requester: Requester, *, kept_ms: int
+        self, topics: Sequence[TopologyTopic], requester: Requester, *, kept_ms: int
     ) -> None:
         """Start to create topics.
 
         Args:
-            topics: As in a CreateTopics request.
+            topics: With the partition counts that they are to have.
             requester: The client that needs them.
             kept_ms: How long a failure is reported and not tried again.
         """
         room = MOST_UNDER_CREATION - len(self._names)
-        failed = self.failures(topic["name"] for topic in topics)
+        failed = self.failures(topic.name for topic in topics)
         wanted = [
-            topic
-            for topic in topics
-            if topic["name"] not in self._names and topic["name"] not in failed
+            topic for topic in topics if topic.name not in self._names and topic.name not in failed
         ][:room]
         if not wanted:
             return
-        self._names.update(topic["name"] for topic in wanted)
+        self._names.update(topic.name for topic in wanted)
         task = asyncio.get_running_loop().create_task(self._create(wanted, requester, kept_ms))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -90,23 +90,23 @@ class StreamsTopics:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _create(
-        self, topics: Sequence[Mapping[str, Any]], requester: Requester, kept_ms: int
+        self, topics: Sequence[TopologyTopic], requester: Requester, kept_ms: int
     ) -> None:
         try:
             for start in range(0, len(topics), _MOST_AT_ONCE):
                 await self._create_some(topics[start : start + _MOST_AT_ONCE], requester, kept_ms)
                 await next_turn()
         finally:
-            self._names.difference_update(topic["name"] for topic in topics)
+            self._names.difference_update(topic.name for topic in topics)
 
     async def _create_some(
-        self, topics: Sequence[Mapping[str, Any]], requester: Requester, kept_ms: int
+        self, topics: Sequence[TopologyTopic], requester: Requester, kept_ms: int
     ) -> None:
         try:
             results = await self._ask(topics, requester)
         except KafkaError as error:
             for topic in topics:
-                self._note(topic["name"], error.message or error.code.name, kept_ms)
+                self._note(topic.name, error.message or error.code.name, kept_ms)
             return
         for result in results:
             code = ErrorCode(result.get("error_code", ErrorCode.NONE))
@@ -120,11 +120,11 @@ class StreamsTopics:
                 self._note(result["name"], result.get("error_message") or code.name, kept_ms)
 
     async def _ask(
-        self, topics: Sequence[Mapping[str, Any]], requester: Requester
+        self, topics: Sequence[TopologyTopic], requester: Requester
     ) -> Sequence[Mapping[str, Any]]:
         key = ApiKey.CREATE_TOPICS
         version = request_message(key).versions[-1]
-        request = {"topics": topics, "timeout_ms": _TIMEOUT_MS}
+        request = {"topics": list(map(creatable_topic, topics)), "timeout_ms": _TIMEOUT_MS}
         body = decode_request(key, version, encode_request(key, version, request))
         response = await self._controller.forward(key, version, body, requester)
         created: Sequence[Mapping[str, Any]] = response["topics"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from wirebroker.base.shared_block import keep, owned
+from wirebroker.codecs.values import Struct
 
 if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
@@ -100,7 +101,12 @@ def _room_after(part: Any, room: int) -> int:
     """Return `room` less the number of elements; stop once negative."""
     fields = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else _fields_of(part)
     for value in fields.values():
-        if value.__class__ is list:
+        kind = value.__class__
+        if kind is dict or isinstance(value, Struct):
+            room = _room_after(value, room)
+            if room < 0:
+                return room
+        elif kind is list or kind is tuple:
             room -= len(value)
             if room < 0:
                 return room

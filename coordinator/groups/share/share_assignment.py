@@ -105,10 +105,13 @@ def job_of(
 
 def run_job(job: ShareAssignmentJob) -> Steps[GroupAssignment]:
     """Compute a target assignment."""
+    member_ids = yield from sorted_in_steps(job.members, str)
+    if not job.initialized:
+        return {member_id: {} for member_id in member_ids}
     # Members with equal subscriptions share one object, as assignors prefer.
     topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
     inputs: list[SubscribedMember] = []
-    for member_id in (yield from sorted_in_steps(job.members, str)):
+    for member_id in member_ids:
         names = job.members[member_id].topic_names
         ids = topic_ids.get(names)
         if ids is None:

@@ -33,6 +33,7 @@ _UNDECIDED: Final = -1
 _BEGINNING: Final = 0
 # Partitions of a group that can have share state; one record has all of them: 15 ms.
 MOST_PARTITIONS: Final = 100_000
+_NO_PARTITIONS: Final = NamedPartitions("", frozenset())
 
 
 class InitializeShareState(NamedTuple):
@@ -85,32 +86,35 @@ def _due(
     topics = group.topics or ShareTopics()
     due: dict[bytes, NamedPartitions] = {}
     room = MOST_PARTITIONS - topics.partition_count
+    # By partition count, since most topics have the same.
+    complete: dict[int, frozenset[int]] = {}
     for name in names:
         topic = shard.image.topics.get(name)
         if topic is None:
             continue
-        count = len(topic.partitions)
-        known = _partitions(topics.initialized, topic.topic_id)
-        if len(known) < count and _is_waiting(shard, group, topic.topic_id, wall_ms):
-            known |= _partitions(topics.initializing, topic.topic_id)
-        if len(known) < count:
-            missing = frozenset(range(count)) - known
-            room -= len(missing - _partitions(topics.initializing, topic.topic_id))
-            if room < 0:
-                break
-            due[topic.topic_id] = NamedPartitions(name, missing)
+        topic_id, count = topic.topic_id, len(topic.partitions)
+        known = topics.initialized.get(topic_id, _NO_PARTITIONS).partitions
+        if len(known) >= count:
+            continue
+        initializing = topics.initializing.get(topic_id, _NO_PARTITIONS).partitions
+        if initializing and _is_waiting(shard, group, topic_id, wall_ms):
+            known |= initializing
+            if len(known) >= count:
+                continue
+        missing = complete.get(count)
+        if missing is None:
+            missing = complete[count] = frozenset(range(count))
+        if known:
+            missing -= known
+        room -= len(missing - initializing) if initializing else len(missing)
+        if room < 0:
+            break
+        due[topic_id] = NamedPartitions(name, missing)
     return due
-
-
-def _partitions(topics: TopicPartitions, topic_id: bytes) -> frozenset[int]:
-    topic = topics.get(topic_id)
-    return frozenset() if topic is None else topic.partitions
 
 
 def _is_waiting(shard: ServingShard, group: ShareGroup, topic_id: bytes, wall_ms: int) -> bool:
     """Return whether a result may still arrive; time counts from when the topic was first seen."""
-    if group.topics is None or topic_id not in group.topics.initializing:
-        return False
     since_ms = group.initializing_since_ms.setdefault(topic_id, wall_ms)
     # Wall time may jump back.
     return abs(wall_ms - since_ms) < shard.settings.share_initialize_retry_interval_ms

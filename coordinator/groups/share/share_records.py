@@ -8,7 +8,7 @@ Source: Kafka's GroupCoordinatorRecordHelpers.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.group_records import (
@@ -19,6 +19,7 @@ from wirebroker.codecs.group_records import (
     group_record,
     group_record_tombstone,
 )
+from wirebroker.codecs.hot.share_state_topics import encode_state_topics
 from wirebroker.codecs.hot.topic_partitions import TARGET_HEAD, encoded_in_steps
 from wirebroker.coordinator.groups.assignors.in_steps import ordered_in_steps
 from wirebroker.coordinator.groups.share.share_topics import names_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
-    from wirebroker.coordinator.groups.share.share_topics import ShareTopics, TopicPartitions
+    from wirebroker.coordinator.groups.share.share_topics import ShareTopics
 
 # Of the value of a member's current assignment: version, epoch, previous epoch, state.
 CURRENT_HEAD: Final = Struct(">hiib")
@@ -110,24 +111,8 @@ def topics_record(group_id: str, topics: ShareTopics, image: ClusterImage) -> Co
         initializing=dict(sorted(topics.initializing.items())),
         initialized=dict(sorted(topics.initialized.items())),
     )
-    record = group_record(
-        key,
-        initializing_topics=_with_names(body.initializing),
-        initialized_topics=_with_names(body.initialized),
-        deleting_topics=[
-            {"topic_id": topic_id, "topic_name": name}
-            for topic_id, name in sorted(deleting.items())
-        ],
-    )
-    assert record.value is not None
-    return KnownRecord.of(key, record.value, body)
-
-
-def _with_names(topics: TopicPartitions) -> list[dict[str, Any]]:
-    return [
-        {"topic_id": topic_id, "topic_name": topic.name, "partitions": sorted(topic.partitions)}
-        for topic_id, topic in topics.items()
-    ]
+    value = encode_state_topics(body.initializing, body.initialized, dict(sorted(deleting.items())))
+    return KnownRecord.of(key, value, body)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:

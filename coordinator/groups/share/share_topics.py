@@ -103,8 +103,10 @@ def merged(topics: TopicPartitions, added: TopicPartitions) -> TopicPartitions:
     result = dict(topics)
     for topic_id, new in added.items():
         old = result.get(topic_id)
-        partitions = new.partitions if old is None else old.partitions | new.partitions
-        result[topic_id] = NamedPartitions(new.name, partitions)
+        if old is None:
+            result[topic_id] = new
+        else:
+            result[topic_id] = NamedPartitions(new.name, old.partitions | new.partitions)
     return result
 
 

@@ -110,7 +110,7 @@ def _check_tasks(body: Any) -> None:
     count = sum(map(len, lists))
     # First without a look at their elements, which may be as many as a message can have.
     _check_count(count, MOST_TASKS_REPORTED, subject, things)
-    count += sum(len(entry.partitions) for tasks in lists for entry in tasks)
+    count += sum(map(len, [entry.partitions for tasks in lists for entry in tasks]))
     _check_count(count, MOST_TASKS_REPORTED, subject, things)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.clock import collected
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.java_collections import java_order
 from wirebroker.coordinator.groups.streams.streams_joining import existing_group
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.serving_shard import ServingShard
-    from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.topologies.topology import TopologyTopic
+    from wirebroker.coordinator.groups.topologies.configured_topology import ConfiguredTopology
+    from wirebroker.coordinator.groups.topologies.topology import StreamsTopology, TopologyTopic
 
 
 def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
@@ -47,7 +48,6 @@ def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
         "assignor_name": streams_configs.assignor_name(
             shard.settings.streams, shard.image, group_id
         ),
-        "topology": _topology(group),
     }
     members = [
         (
@@ -58,12 +58,15 @@ def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
         # The newest member first.
         for member_id, member in reversed(group.members.items())
     ]
-    return _with_members(head, members)
+    return _in_steps(head, _topology(group.topology, group.configured), members)
 
 
-def _with_members(
-    head: dict[str, Any], members: Sequence[tuple[StreamsMember, Tasks, TaskOffsets]]
+def _in_steps(
+    head: dict[str, Any],
+    topology: Steps[dict[str, Any] | None],
+    members: Sequence[tuple[StreamsMember, Tasks, TaskOffsets]],
 ) -> Steps[dict[str, Any]]:
+    head["topology"] = yield from topology
     described: list[dict[str, Any]] = []
     for member, target, offsets in members:
         described.append((yield from _member(member, target, offsets)))
@@ -71,9 +74,10 @@ def _with_members(
     return {**head, "members": described}
 
 
-def _topology(group: StreamsGroup) -> dict[str, Any] | None:
+def _topology(
+    topology: StreamsTopology | None, configured: ConfiguredTopology | None
+) -> Steps[dict[str, Any] | None]:
     """Return the topology, with partition counts as far as they are known."""
-    topology, configured = group.topology, group.configured
     if topology is None:
         return None
     counted = {}
@@ -83,42 +87,42 @@ def _topology(group: StreamsGroup) -> dict[str, Any] | None:
             for subtopology in (configured.subtopologies or {}).values()
             for topic in subtopology.internal_topics()
         }
-    return {
-        "epoch": topology.epoch,
-        "subtopologies": [
+    subtopologies: list[dict[str, Any]] = []
+    for name in _sorted(topology.subtopologies):
+        subtopology = topology.subtopologies[name]
+        changelogs, repartition = (
+            [counted.get(topic.name, topic) for topic in topics]
+            for topics in (subtopology.changelog_topics, subtopology.repartition_source_topics)
+        )
+        subtopologies.append(
             {
                 "subtopology_id": name,
                 "source_topics": _sorted(subtopology.source_topics),
                 "repartition_sink_topics": _sorted(subtopology.repartition_sink_topics),
-                "state_changelog_topics": _topics(
-                    counted.get(topic.name, topic) for topic in subtopology.changelog_topics
-                ),
-                "repartition_source_topics": _topics(
-                    counted.get(topic.name, topic)
-                    for topic in subtopology.repartition_source_topics
-                ),
+                "state_changelog_topics": (yield from _topics(changelogs)),
+                "repartition_source_topics": (yield from _topics(repartition)),
             }
-            for name, subtopology in sorted(
-                topology.subtopologies.items(), key=lambda item: java_order(item[0])
-            )
-        ],
-    }
+        )
+        yield
+    return {"epoch": topology.epoch, "subtopologies": subtopologies}
 
 
 def _sorted(names: Iterable[str]) -> list[str]:
     return sorted(names, key=java_order)
 
 
-def _topics(topics: Iterable[TopologyTopic]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": topic.name,
-            "partitions": topic.partition_count,
-            "replication_factor": topic.replication_factor,
-            "topic_configs": [{"key": name, "value": value} for name, value in topic.configs],
-        }
-        for topic in sorted(topics, key=lambda topic: java_order(topic.name))
-    ]
+def _topics(topics: Iterable[TopologyTopic]) -> Steps[list[dict[str, Any]]]:
+    ordered = sorted(topics, key=lambda topic: java_order(topic.name))
+    return (yield from collected(map(_topic, ordered)))
+
+
+def _topic(topic: TopologyTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "partitions": topic.partition_count,
+        "replication_factor": topic.replication_factor,
+        "topic_configs": [{"key": name, "value": value} for name, value in topic.configs],
+    }
 
 
 def _member(member: StreamsMember, target: Tasks, offsets: TaskOffsets) -> Steps[dict[str, Any]]:

@@ -28,7 +28,6 @@ from wirebroker.coordinator.groups.streams.streams_member import (
 from wirebroker.coordinator.groups.streams.streams_timers import restart_session
 from wirebroker.coordinator.groups.streams.streams_update import StreamsUpdate
 from wirebroker.coordinator.groups.streams.tasks import task_ids
-from wirebroker.coordinator.groups.topologies.configured_topology import creatable_topic
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
 from wirebroker.coordinator.outcome import Outcome
 
@@ -36,27 +35,37 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from wirebroker.coordinator.groups.serving_shard import ServingShard
+    from wirebroker.coordinator.groups.streams.prepared_topology import PreparedTopology
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
     from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
     from wirebroker.coordinator.outcome import Moment, Token
 
-# Fields of the answer besides those of the response: topics of a CreateTopics request, and the
-# steps that list the partitions by endpoint.
+# Fields of the answer besides those of the response: topics to be created, and the steps that list
+# the partitions by endpoint.
 INTERNAL_TOPICS: Final = "internal_topics"
 ENDPOINTS: Final = "endpoints"
 # Older clients do not know the status.
 _FIRST_MISSING_TAGS_VERSION: Final = 1
 
 
-def heartbeat(shard: ServingShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
-    """Handle a checked request; errors are in the response, with their messages."""
+def heartbeat(
+    shard: ServingShard,
+    request: StreamsHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: PreparedTopology | None = None,
+) -> Outcome:
+    """Handle a checked request; errors are in the response, with their messages.
+
+    `prepared` is the topology of the request or of the group, if it was prepared.
+    """
     body = request.body
     try:
         if body.member_epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}:
             outcome = leave(shard, body, now)
             outcome.answer(token, {"member_id": body.member_id, "member_epoch": body.member_epoch})
             return outcome
-        return _stay(shard, request, token, now)
+        return _stay(shard, request, token, now, prepared)
     except KafkaError as error:
         # As in Kafka, the texts of its own exceptions are not shown.
         is_shown = error.code is not ErrorCode.UNKNOWN_SERVER_ERROR
@@ -68,13 +77,19 @@ def heartbeat(shard: ServingShard, request: StreamsHeartbeat, token: Token, now:
         return refused
 
 
-def _stay(shard: ServingShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(
+    shard: ServingShard,
+    request: StreamsHeartbeat,
+    token: Token,
+    now: Moment,
+    prepared: PreparedTopology | None,
+) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body, outcome = request.body, Outcome()
     group = joining.find_or_create(shard, body, outcome)
     replaced = group.static_member(body.instance_id)
     before = joining.find_or_join(group, body, outcome)
-    update = StreamsUpdate(shard, group, before, outcome, body=body, now=now)
+    update = StreamsUpdate(shard, group, before, outcome, body=body, now=now, prepared=prepared)
     try:
         update.describe(joining.updated(before, request))
         update.configure()
@@ -133,9 +148,7 @@ def _response(
     if group_id in shard.groups:
         response["endpoint_information_epoch"] = group.endpoint_epoch
     if update.configured.missing_topics:
-        response[INTERNAL_TOPICS] = [
-            creatable_topic(topic) for topic in update.configured.missing_topics
-        ]
+        response[INTERNAL_TOPICS] = update.configured.missing_topics
     response["status"] = _statuses(update, request.version)
     return response
 

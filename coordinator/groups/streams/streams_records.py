@@ -119,11 +119,14 @@ def _with_epochs(tasks: ActiveTasks) -> list[dict[str, Any]]:
 
 def topology_record(group_id: str, topology: StreamsTopology) -> CoordinatorRecord:
     """Return the record of a group's topology."""
-    return group_record(
-        WholeGroupKey(GroupRecordKind.STREAMS_GROUP_TOPOLOGY, group_id),
+    key = WholeGroupKey(GroupRecordKind.STREAMS_GROUP_TOPOLOGY, group_id)
+    record = group_record(
+        key,
         epoch=topology.epoch,
         subtopologies=list(map(_subtopology, topology.subtopologies.values())),
     )
+    assert record.value is not None
+    return KnownRecord.of(key, record.value, topology)
 
 
 def _subtopology(subtopology: Subtopology) -> dict[str, Any]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.group_records import WholeGroupKey
     from wirebroker.coordinator.groups.serving_shard import ServingShard
+    from wirebroker.coordinator.groups.topologies.topology import StreamsTopology
 
 
 def replay(
@@ -182,9 +183,11 @@ def _replay_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     group.assignment_configs = {config.key: config.value for config in configs}
 
 
-def _replay_topology(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
+def _replay_topology(
+    shard: ServingShard, group: StreamsGroup, body: StreamsTopology | None
+) -> None:
     del shard
-    group.topology = None if body is None else topology_of(body)
+    group.topology = body
     group.checked_topics = None
 
 
@@ -203,4 +206,5 @@ _GROUP_REPLAYS: Final[
 _CONVERSIONS: Final[Mapping[GroupRecordKind, Callable[[Any], Any]]] = {
     GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _target,
     GroupRecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current,
+    GroupRecordKind.STREAMS_GROUP_TOPOLOGY: topology_of,
 }

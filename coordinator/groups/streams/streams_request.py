@@ -25,12 +25,17 @@ _NO_TIMEOUT: Final = -1
 
 
 class StreamsHeartbeat(NamedTuple):
-    """A request and its client."""
+    """A request and its client.
+
+    Attributes:
+        is_long: Whether the request has so many bytes that its topology may be large.
+    """
 
     body: Any
     version: int
     client_id: str
     client_host: str
+    is_long: bool = False
 
     @property
     def size_bytes(self) -> int:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wirebroker.coordinator.groups.serving_shard import ServingShard
+    from wirebroker.coordinator.groups.streams.prepared_topology import PreparedTopology
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
     from wirebroker.coordinator.groups.topologies.configured_topology import (
         ConfiguredSubtopology,
@@ -73,6 +74,7 @@ class StreamsUpdate:
         configured: The topology with the cluster's topics.
         configs: The settings of the assignor.
         statuses: Those of the response.
+        prepared: The topology of the request or of the group, if it was prepared.
     """
 
     __slots__ = (
@@ -86,6 +88,7 @@ class StreamsUpdate:
         "member",
         "now",
         "outcome",
+        "prepared",
         "shard",
         "statuses",
         "topology",
@@ -103,12 +106,14 @@ class StreamsUpdate:
         *,
         body: Any,
         now: Moment,
+        prepared: PreparedTopology | None = None,
     ) -> None:
         self.shard = shard
         self.group = group
         self.member = member
         self.outcome = outcome
         self.now = now
+        self.prepared = prepared
         self.group_epoch = group.epoch
         self.configs = streams_configs.assignment_configs(
             shard.settings.streams, shard.image, group.group_id
@@ -161,14 +166,17 @@ class StreamsUpdate:
             )
 
     def _topology(self) -> StreamsTopology:
-        present, requested = self.group.topology, self._body.topology
+        present, requested, prepared = self.group.topology, self._body.topology, self.prepared
         if requested is None:
             if present is None:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The group has no topology.")
             return present
-        topology = topology_of(requested)
+        parsed = None if prepared is None else prepared.parsed
+        topology = parsed or topology_of(requested)
         if present is None:
-            self.outcome.records.append(topology_record(self.group.group_id, topology))
+            record = None if prepared is None else prepared.record
+            record = record or topology_record(self.group.group_id, topology)
+            self.outcome.records.append(record)
             return topology
         if present.epoch <= topology.epoch and present != topology:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
@@ -221,7 +229,11 @@ class StreamsUpdate:
         self._metadata_hash = self.shard.topic_hashes.of_group(required)
         group.checked_topics = image.topics
         if is_first or configured is None or self._metadata_hash != group.metadata_hash:
-            configured = configure(self.topology, image.topics)
+            prepared = self.prepared
+            configured = prepared and prepared.configured_now(
+                self.topology, self.shard.topic_hashes
+            )
+            configured = configured or configure(self.topology, image.topics)
             group.use_configured(configured)
         return configured
 

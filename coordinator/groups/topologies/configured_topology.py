@@ -15,16 +15,13 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.java_collections import hash_order, java_order
 from wirebroker.coordinator.groups.topologies.partition_counts import PartitionCounts
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicProblemError, TopicStatus
+from wirebroker.coordinator.groups.topologies.topology import TopologyTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wirebroker.coordinator.controller.image.cluster_image import TopicImage
-    from wirebroker.coordinator.groups.topologies.topology import (
-        StreamsTopology,
-        Subtopology,
-        TopologyTopic,
-    )
+    from wirebroker.coordinator.groups.topologies.topology import StreamsTopology, Subtopology
 
 _MOST_NAMES: Final = 3
 _CONTROLLERS_DEFAULT: Final = -1
@@ -162,9 +159,8 @@ def _with_counts(
         count = topic.partition_count or counts.decided.get(topic.name, 0)
         if count < 1 or topic.name in counted:
             raise _broken(f"The partition count of {topic.name} is unknown.")
-        counted[topic.name] = topic._replace(
-            partition_count=count, configs=tuple(dict(topic.configs).items())
-        )
+        configs = tuple(dict(topic.configs).items())
+        counted[topic.name] = TopologyTopic(topic.name, count, topic.replication_factor, configs)
     return counted
 
 
@@ -183,18 +179,18 @@ def _missing_topics(
         for subtopology in subtopologies.values()
         for topic in subtopology.internal_topics()
     }
-    for name in hash_order(_required_in_order(topology)):
-        existing, expected = topics.get(name), internal.get(name)
-        if existing is None or expected is None:
-            continue
-        count = len(existing.partitions)
-        if count != expected.partition_count:
-            raise TopicProblemError(
-                TopicStatus.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions: expected "
-                f"{expected.partition_count}, found {count}",
-            )
-    return [internal[name] for name in hash_order(internal) if name not in topics]
+    counts = {name: len(topics[name].partitions) for name in internal if name in topics}
+    differing = {name for name, count in counts.items() if count != internal[name].partition_count}
+    if differing:
+        name = next(filter(differing.__contains__, hash_order(_required_in_order(topology))))
+        raise TopicProblemError(
+            TopicStatus.INCORRECTLY_PARTITIONED_TOPICS,
+            f"Existing topic {name} has different number of partitions: expected "
+            f"{internal[name].partition_count}, found {counts[name]}",
+        )
+    if len(counts) == len(internal):
+        return []
+    return [internal[name] for name in hash_order(internal) if name not in counts]
 
 
 def _required_in_order(topology: StreamsTopology) -> Iterator[str]:

@@ -196,13 +196,16 @@ class PartitionCounts:
             chosen = _equal(of_fixed, repartition)
         else:
             chosen = max(repartition.values())
-        for name in hash_order(_sorted(repartition)):
-            self.decided[name] = chosen
-            if name in fixed and repartition[name] != chosen:
-                raise _unequal(
-                    f"Number of partitions [{repartition[name]}] of repartition topic [{name}] "
-                    f"doesn't match number of partitions [{chosen}] of the source topic."
-                )
+        self.decided.update(dict.fromkeys(repartition, chosen))
+        differing = {
+            name for name, count in repartition.items() if count != chosen and name in fixed
+        }
+        if differing:
+            name = next(filter(differing.__contains__, hash_order(_sorted(repartition))))
+            raise _unequal(
+                f"Number of partitions [{repartition[name]}] of repartition topic [{name}] "
+                f"doesn't match number of partitions [{chosen}] of the source topic."
+            )
 
     # -- changelog topics --------------------------------------------------------------------
 

@@ -59,8 +59,11 @@ class StreamsGroupMachine(ReconcilingMachine):
         standby_count=st.integers(0, 2),
         delay_ms=st.sampled_from([0, 3_000]),
         process=PROCESSES,
+        prepares=st.booleans(),
     )
-    def begin(self, most_at_once: int, standby_count: int, delay_ms: int, process: str) -> None:
+    def begin(
+        self, most_at_once: int, standby_count: int, delay_ms: int, process: str, *, prepares: bool
+    ) -> None:
         self.limit(task_assignment, most_at_once)
         self.standby_count = standby_count
         self.groups = StreamsGroups(
@@ -70,6 +73,7 @@ class StreamsGroupMachine(ReconcilingMachine):
                 "initial_rebalance_delay_ms": delay_ms,
             },
         )
+        self.groups.prepares = prepares
         self.start_client("p", "i")
         self.start_client(process, None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from tests.support.coordinators.consumer_kit import compacted_log
 from tests.support.coordinators.group_kit import REBALANCE_MS
@@ -12,7 +13,7 @@ from tests.support.coordinators.modern_kit import ModernGroups
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
-from wirebroker.coordinator.groups.streams import background_tasks
+from wirebroker.coordinator.groups.streams import background_tasks, prepared_topology
 from wirebroker.coordinator.groups.streams.streams_describe import describe
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
 from wirebroker.coordinator.groups.streams.streams_heartbeat import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.streams.prepared_topology import PreparedTopology
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
 
 SESSION_MS = 45_000
@@ -100,9 +102,13 @@ class StreamsGroups(ModernGroups):
     """A shard with topics, whose effects are carried out on demand.
 
     `streams` are settings of streams groups; by default nothing is delayed.
+
+    Attributes:
+        prepares: Whether each topology is prepared before its heartbeat, as large ones are.
     """
 
     kind = "STREAMS_GROUP_"
+    prepares = False
 
     def __init__(
         self,
@@ -128,6 +134,7 @@ class StreamsGroups(ModernGroups):
             **settings,
         )
         loaded._tokens = self._tokens
+        loaded.prepares = self.prepares
         return loaded
 
     def streams_group(self, group_id: str = "g") -> StreamsGroup:
@@ -199,18 +206,25 @@ class StreamsGroups(ModernGroups):
             task_end_offsets=None,
             shutdown_application=shutdown,
         )
-        request = StreamsHeartbeat(body, version, client_id, "/1.2.3.4")
+        request = StreamsHeartbeat(body, version, client_id, "/1.2.3.4", self.prepares)
         try:
             # As the handler does.
             request.check()
         except KafkaError as error:
             return {"error_code": error.code, "error_message": error.message}
+        prepared = self.prepared(request) if self.prepares else None
         token = self.token()
-        self.carry_out(heartbeat(self.shard, request, token, self.moment))
+        self.carry_out(heartbeat(self.shard, request, token, self.moment, prepared))
         answer = self.answers[token]
         if ENDPOINTS in answer:
             answer["partitions_by_user_endpoint"] = in_one_go(answer.pop(ENDPOINTS))
         return answer
+
+    def prepared(self, request: StreamsHeartbeat) -> PreparedTopology | None:
+        """Prepare the topology of a request or of its group, as if it were large."""
+        with mock.patch.object(prepared_topology, "_FEW", -1):
+            inputs = prepared_topology.inputs_of(self.shard, request)
+        return None if inputs is None else prepared_topology.prepare(inputs)
 
     def enter(self, member_id: str, **fields: Any) -> dict[str, Any]:
         """Join, or join again after the member gave up all tasks."""
@@ -261,9 +275,9 @@ class StreamsGroups(ModernGroups):
     def create_internal(self, response: Mapping[str, Any]) -> None:
         """Create the topics that a response requests."""
         for requested in response.get(INTERNAL_TOPICS, ()):
-            if requested["name"] not in self.shard.image.topics:
+            if requested.name not in self.shard.image.topics:
                 number = 100 + self.shard.image.offset % 150
-                self.create_topic(requested["name"], number, requested["num_partitions"])
+                self.create_topic(requested.name, number, requested.partition_count)
 
     def configure(self, group_id: str = "g", **configs: str) -> None:
         """Set the group's own configs; underscores in names mean dots."""

@@ -39,6 +39,7 @@ _LIMITS = (
     f"{_API}.groups.hashing:_FEW_NAMES",
     f"{_API}.groups.leave_group:_AT_ONCE",
     f"{_API}.groups.offset_fetch:_AT_ONCE",
+    f"{_API}.groups.streams_group_heartbeat:_LONG_BYTES",
     f"{_API}.topics.describe_topic_partitions:_AT_ONCE",
     f"{_API}.topics.describe_topic_partitions:_RUN",
     f"{_API}.topics.metadata:_AT_ONCE",
@@ -55,6 +56,7 @@ _LIMITS = (
     f"{_GROUPS}.share.share_assignment:MOST_AT_ONCE",
     f"{_GROUPS}.share.share_step:_FEW",
     f"{_GROUPS}.shard.topic_lookup:_FEW",
+    f"{_GROUPS}.streams.prepared_topology:_FEW",
     f"{_GROUPS}.streams.task_assignment:MOST_AT_ONCE",
     "wirebroker.coordination.streams_topics:_MOST_AT_ONCE",
     # Elements of a streams group's heartbeat.

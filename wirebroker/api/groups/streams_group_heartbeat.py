@@ -24,6 +24,7 @@ from wirebroker.api.groups.group_errors import (
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import (
@@ -33,6 +34,7 @@ from wirebroker.codecs.permissions import (
     READ_GROUP,
 )
 from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.streams.prepared_topology import inputs_of, prepare
 from wirebroker.coordinator.groups.streams.request_bounds import check_bounds
 from wirebroker.coordinator.groups.streams.streams_heartbeat import (
     ENDPOINTS,
@@ -49,8 +51,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.groups.streams.prepared_topology import PreparedTopology
     from wirebroker.request.request import Request
 
+# The topology of a longer request may take milliseconds.
+_LONG_BYTES: Final = 4 << 10
+# Attempts to prepare a topology before the operation does its work.
+_MOST_ATTEMPTS: Final = 3
 _MOST_ERRORS: Final = 3
 # Failures are reported for two intervals between heartbeats, and not repeated meanwhile.
 _INTERVALS: Final = 2
@@ -72,7 +80,11 @@ def streams_group_heartbeat(
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
     heard = StreamsHeartbeat(
-        body, request.version, shortened(request.client_id or ""), client_host(request)
+        body,
+        request.version,
+        shortened(request.client_id or ""),
+        client_host(request),
+        len(request.frame) - request.position > _LONG_BYTES,
     )
     error = memory_error(broker, body.group_id, body.member_id, body.instance_id, heard.size_bytes)
     if error is not ErrorCode.NONE:
@@ -82,21 +94,51 @@ def streams_group_heartbeat(
         heard.check()
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    result = hashing.submit(
-        broker,
-        body.group_id,
-        () if body.topology is None else set(topic_names(body.topology)),
-        lambda: broker.groups.submit(
-            body.group_id,
-            heartbeat,
-            heard,
-            on_error=error_only,
-            finish=partial(_with_topics, broker, request),
-        ),
-    )
+    names = () if body.topology is None else set(topic_names(body.topology))
+    beat = partial(_beat, broker, request, heard)
+    result = hashing.submit(broker, body.group_id, names, beat)
     if isinstance(result, Mapping) and ENDPOINTS not in result:
         return result
     return _with_endpoints(broker, result)
+
+
+def _beat(
+    broker: Broker, request: Request, heard: StreamsHeartbeat
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    shard = broker.groups.shard_of(heard.body.group_id)
+    if shard is None or inputs_of(shard, heard) is None:
+        return _submit(broker, request, heard)
+    return _beat_prepared(broker, request, heard, shard)
+
+
+async def _beat_prepared(
+    broker: Broker, request: Request, heard: StreamsHeartbeat, shard: GroupShard
+) -> Mapping[str, Any]:
+    """Prepare a large topology in a thread, then run the operation."""
+    prepared: PreparedTopology | None = None
+    async with broker.groups.preparing_steps:
+        for _ in range(_MOST_ATTEMPTS):
+            inputs = inputs_of(shard, heard)
+            if inputs is None or (prepared and prepared.is_from(inputs, shard.topic_hashes)):
+                break
+            prepared = await in_thread(Work.CODING, prepare, inputs)
+        result = _submit(broker, request, heard, prepared)
+    return await response_of(result)
+
+
+def _submit(
+    broker: Broker,
+    request: Request,
+    heard: StreamsHeartbeat,
+    prepared: PreparedTopology | None = None,
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    return broker.groups.submit(
+        heard.body.group_id,
+        partial(heartbeat, prepared=prepared),
+        heard,
+        on_error=error_only,
+        finish=partial(_with_topics, broker, request),
+    )
 
 
 async def _with_endpoints(
@@ -118,14 +160,15 @@ def _with_topics(broker: Broker, request: Request, answer: dict[str, Any]) -> Ma
     if topics is None:
         return answer
     response = {name: value for name, value in answer.items() if name != INTERNAL_TOPICS}
-    denied = _denied(broker, request, [topic["name"] for topic in topics])
+    names = [topic.name for topic in topics]
+    denied = _denied(broker, request, names)
     if denied:
         detail = f"; Unauthorized to CREATE on topics {', '.join(denied)}."
     else:
         creation = broker.groups.streams_topics
         kept_ms = _INTERVALS * response["heartbeat_interval_ms"]
         creation.create(topics, requester_of(request), kept_ms=kept_ms)
-        failures = creation.failures([topic["name"] for topic in topics])
+        failures = creation.failures(names)
         if not failures:
             return response
         detail = f"; Creation failed: {_listed(failures)}."

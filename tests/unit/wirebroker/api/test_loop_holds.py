@@ -54,6 +54,8 @@ def broker(tmp_path_factory, garbage, is_measured):
         watched.create([new_topic(BIG, sizes.of(MOST_PARTITIONS))])
         topics = sizes.of(MANY_TOPICS)
         watched.create([new_topic(f"small-{number}", 1) for number in range(topics)])
+        # So many new objects would be examined once, in a turn of a test.
+        garbage.keep_all()
         yield watched
 
 

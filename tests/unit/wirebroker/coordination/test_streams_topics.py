@@ -13,6 +13,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordination import streams_topics
 from wirebroker.coordination.streams_topics import StreamsTopics
 from wirebroker.coordinator.controller.requests.request import Requester
+from wirebroker.coordinator.groups.topologies.topology import TopologyTopic
 
 REQUESTER = Requester(client_id="app")
 KEPT_MS = 10_000
@@ -44,17 +45,8 @@ class Channel:
         return {"name": name, "error_code": code, "error_message": None}
 
 
-def topics(*names: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "num_partitions": 3,
-            "replication_factor": -1,
-            "assignments": [],
-            "configs": [{"name": "cleanup.policy", "value": "compact"}],
-        }
-        for name in names
-    ]
+def topics(*names: str) -> list[TopologyTopic]:
+    return [TopologyTopic(name, 3, 0, (("cleanup.policy", "compact"),)) for name in names]
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_missing_internal_topics_are_requested_until_they_exist():
     groups = StreamsGroups(image=one_broker(*topic("t", 1, partitions=3)))
     answer = groups.enter("a")
     assert statuses(answer) == [TopicStatus.MISSING_INTERNAL_TOPICS]
-    assert [each["name"] for each in answer[INTERNAL_TOPICS]] == ["counts"]
+    assert [each.name for each in answer[INTERNAL_TOPICS]] == ["counts"]
     assert groups.streams_group().state == "NotReady"
     assert groups.stay("a")[INTERNAL_TOPICS] == answer[INTERNAL_TOPICS]
     groups.create_internal(answer)

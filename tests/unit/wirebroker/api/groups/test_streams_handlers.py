@@ -7,10 +7,12 @@ import pytest
 from tests.support.coordinators.kit import topic
 from tests.unit.wirebroker.api.api_kit import answer, answer_soon
 from tests.unit.wirebroker.coordination.group_server_kit import group_broker, turns
-from wirebroker.api.groups import member_memory
+from wirebroker.api.groups import member_memory, streams_group_heartbeat
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.features.feature_control import feature_level
+from wirebroker.coordinator.groups.streams import prepared_topology
+from wirebroker.coordinator.groups.streams.prepared_topology import PreparedTopology, TopologyInputs
 from wirebroker.coordinator.groups.streams_settings import StreamsSettings
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
 
@@ -75,6 +77,32 @@ async def test_missing_internal_topic_is_created():
     await turns()
     created = broker.metadata.image.topics["log"]
     assert len(created.partitions) == 2
+
+
+@pytest.mark.parametrize(("changes", "prepared"), [(0, 1), (1, 2), (9, 3)])
+async def test_large_topology_is_prepared_while_its_topics_change(monkeypatch, changes, prepared):
+    monkeypatch.setattr(streams_group_heartbeat, "_LONG_BYTES", 0)
+    monkeypatch.setattr(prepared_topology, "_FEW", -1)
+    broker = streams_broker()
+    shard = broker.groups.shard_of("g")
+    calls: list[TopologyInputs] = []
+
+    def prepare(inputs: TopologyInputs) -> PreparedTopology:
+        calls.append(inputs)
+        if len(calls) <= changes:
+            shard.topic_hashes.follow(shard.image, ["t"])
+        return prepared_topology.prepare(inputs)
+
+    monkeypatch.setattr(streams_group_heartbeat, "prepare", prepare)
+    joined = await answer_soon(broker, HEARTBEAT, 1, **JOIN)
+    (status,) = joined.status
+    assert status.status_detail == "Internal topics are missing: log"
+    assert len(calls) == prepared
+    changes = 0
+    stayed = {"group_id": "g", "member_id": "m", "member_epoch": joined.member_epoch}
+    assert (await answer_soon(broker, HEARTBEAT, 1, **stayed)).error_code == ErrorCode.NONE
+    assert len(calls) == prepared + 1
+    assert calls[-1].present is shard.groups["g"].topology
 
 
 async def test_failed_creation_is_reported():
