@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from compat_tests.console.actions.action_cluster import ActionCluster
     from compat_tests.console.actions.action_sites import ActionSites, ClusterVisit
 
+sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.nightly
 
 _DEV = "/c/dev/"
 # The other pages are not about this cluster.
 _SCREENS = [screen for screen in SCREENS if screen[1].startswith(_DEV)]
-_POLL_S = 0.3
+# A search goes on after the page was opened.
+_WAIT_MS = 3_000
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +44,13 @@ def test_a_screen_shows_its_content_to_a_reader(
 
     def is_shown() -> bool:
         screen.open(address)
-        return page.locator("main").get_by_text(text).count() > 0
+        try:
+            page.locator("main").get_by_text(text).first.wait_for(timeout=_WAIT_MS)
+        except sync_api.TimeoutError:
+            return False
+        return True
 
-    eventually(is_shown, poll_s=_POLL_S)
+    eventually(is_shown)
     shown = page.locator("main").inner_text()
     assert "AUTHORIZATION_FAILED" not in shown
     assert page.locator("a.change").filter(has_not_text="May a user do").count() == 0
