@@ -63,7 +63,8 @@ def test_serving_ends_after_its_time_without_work():
 
 
 def test_serving_ends_if_a_signal_is_handled_until_its_time_is_over():
-    inbox, late = Inbox(), []
+    inbox = Inbox()
+    late: list[str] = []
     ends_at = time.monotonic() + 0.2
 
     def handle(_number, _frame):
