@@ -68,7 +68,7 @@ class Access(NamedTuple):
                 headers = {"WWW-Authenticate": "Bearer"}
                 raise HttpError(401, "send the token: Authorization: Bearer …", headers)
         elif not self.is_open and not _names_loopback(request.headers.get("host", "")):
-            raise HttpError(403, "use localhost or 127.0.0.1 as the host, or set a token")
+            raise HttpError(403, "use localhost or a loopback address as the host, or set a token")
         elif not self.is_open and not _is_local_origin(request.headers.get("origin")):
             raise HttpError(403, "requests from other web origins are refused")
 

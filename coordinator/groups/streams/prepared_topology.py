@@ -31,7 +31,7 @@ _FEW: Final = 200
 
 
 class TopologyInputs(NamedTuple):
-    """What a heartbeat makes its topology from.
+    """The inputs from which a heartbeat computes its topology.
 
     Attributes:
         requested: The topology of the request.
@@ -143,7 +143,7 @@ def prepare(inputs: TopologyInputs) -> PreparedTopology:
         try:
             parsed = topology_of(inputs.requested)
         except KafkaError:
-            # The operation finds it again, in its order of errors.
+            # The operation parses it again, and reports the error in its own order.
             return prepared
         record = None if topology is not None else topology_record(inputs.group_id, parsed)
         prepared = prepared._replace(parsed=parsed, record=record)
