@@ -308,8 +308,8 @@ def test_design_page_names_every_folder_and_only_existing_paths():
 
 
 def test_files_that_workflows_and_deployments_name_exist():
-    inside = "|".join(path.name for path in ROOT.iterdir() if path.is_dir())
-    named = re.compile(rf"(?<![\w./-])(?:\{{project\}}/)?((?:{inside})/[\w./-]+\.\w+)")
+    inside = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.is_dir())
+    named = re.compile(rf"(?<![\w./-])(?:\{{project\}}/)?((?:{inside})/[\w./-]*\w)")
     files = [
         path for path in project_files() if path.relative_to(ROOT).parts[0] in {".github", "deploy"}
     ]

@@ -62,7 +62,10 @@ class OneNode:
 
 
 class ThreeNodes:
-    """Brokers of a cluster; a wirebroker votes, too, and may be the active controller."""
+    """Brokers of a cluster.
+
+    Each wirebroker broker is also a voter and may be the active controller.
+    """
 
     def __init__(self, bootstrap: str, brokers: list[Broker]) -> None:
         self.bootstrap = bootstrap

@@ -46,7 +46,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
 
     Attributes:
         streams_topics: The internal topics of streams groups.
-        preparing_steps: Held while the next step of a large member is computed.
+        preparing_steps: Held while the next step of a large member of a type is computed.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         self._effects: GroupEffects | None = None
         self._persister: Callable[[], StateInitializer] | None = None
         self.streams_topics = StreamsTopics(clock, controller)
-        self.preparing_steps = asyncio.Lock()
+        self.preparing_steps = {kind: asyncio.Lock() for kind in GroupType}
         topic = InternalTopic(
             CONSUMER_OFFSETS,
             partition_count=settings.offsets_topic_partition_count,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import reprlib
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from wirebroker.base.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 MESSAGE_ID: Final = "message-id"
 _WEEK_S: Final = 7 * 86_400.0
@@ -88,6 +92,7 @@ class Deduplicator:
 
         Raises:
             ValueError: The record has no id, or a longer one than a store can hold.
+            TypeError: `id_of` returned neither str, bytes nor None.
         """
         message = self._identify(record)
         now_ms = self._clock.now_ms()
@@ -103,7 +108,17 @@ class Deduplicator:
         self._store.commit()
         self._marks += 1
         if self._marks % _TRIMMED_EVERY == 1:
+            self._trim_after_commit()
+
+    def _trim_after_commit(self) -> None:
+        """Trim; an error must not make the committed message look failed."""
+        try:
             self.trim()
+        except Exception as error:  # noqa: BLE001 - each driver has its own
+            logger.warning(
+                "cannot delete old ids: %s; the next attempt is after %d messages",
+                *(error, _TRIMMED_EVERY),
+            )
 
     def trim(self) -> None:
         """Forget ids beyond the window; `once` also does so from time to time."""
@@ -115,9 +130,13 @@ class Deduplicator:
             if callable(headers):  # in confluent-kafka
                 headers = headers()
             found = [value for name, value in headers or () if name == self._id_of]
-            message: str | bytes | None = found[-1] if found else None
+            message: Any = found[-1] if found else None
         else:
             message = self._id_of(record)
+            if message is not None and not isinstance(message, str | bytes):
+                name = getattr(self._id_of, "__qualname__", repr(self._id_of))
+                shown = reprlib.repr(message)
+                raise TypeError(f"{name} returned {shown}: an id must be str or bytes")
         if not message:
             raise ValueError(
                 "a record has no id: set the header message-id (message_id()), or give id_of"

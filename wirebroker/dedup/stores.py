@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":1"}
+# The marks of two arguments, by paramstyle.
+_MARKS: Final = {
+    "qmark": ("?", "?"),
+    "format": ("%s", "%s"),
+    "pyformat": ("%s", "%s"),
+    "numeric": (":1", ":2"),
+    "named": (":a1", ":a2"),
+}
 
 
 class MemoryStore:
@@ -52,7 +59,8 @@ class DatabaseStore:
     """Ids in a table of a database.
 
     The application's changes on the same connection are committed together with the mark. Do not
-    commit inside the block of `once`, and turn autocommit off.
+    commit inside the block of `once`, and turn autocommit off. The database must support LIMIT with
+    OFFSET and CREATE TABLE IF NOT EXISTS.
     """
 
     def __init__(
@@ -66,8 +74,8 @@ class DatabaseStore:
             paramstyle: The driver module's `paramstyle`.
 
         Raises:
-            ValueError: The table's name or the style is not supported, or the connection is in
-                autocommit mode.
+            ValueError: The table's name or the style is not supported, the connection is in
+                autocommit mode, or the table does not distinguish all ids.
         """
         if not table.isidentifier() or not table.isascii():
             raise ValueError(f"{table!r} is not a table's name: use letters, digits and _")
@@ -80,9 +88,15 @@ class DatabaseStore:
             )
         self.connection = connection
         self._table = table
-        self._marks = (":1", ":2") if paramstyle == "numeric" else (_MARKS[paramstyle],) * 2
+        self._marks = _MARKS[paramstyle]
+        self._is_named = paramstyle == "named"
         if not self._exists():
             self._create()
+        if not self._distinguishes():
+            raise ValueError(
+                f"column id of table {table} does not compare ids exactly, so messages would be"
+                " lost: create the table with a binary collation of this column, without padding"
+            )
 
     def _exists(self) -> bool:
         # The application may have changed something on this connection.
@@ -108,6 +122,20 @@ class DatabaseStore:
             self.connection.rollback()
         else:
             self.connection.commit()
+
+    def _distinguishes(self) -> bool:
+        """Return whether the column distinguishes letter case and spaces at the end.
+
+        UNION gives the literal the column's collation; no row is read.
+        """
+        ids = f"SELECT id FROM {self._table} WHERE 1 = 0 UNION ALL SELECT 'a'"  # noqa: S608 - checked
+        try:
+            found = self._run(f"SELECT 1 FROM ({ids}) probe WHERE id = 'A' OR id = 'a '").fetchone()  # noqa: S608
+        except Exception:  # noqa: BLE001 - a database with another syntax
+            return True
+        finally:
+            self.connection.rollback()
+        return found is None
 
     def begin(self, message: str, now_ms: int) -> bool:
         """See IdStore; a mark that another consumer has not committed yet is waited for."""
@@ -136,6 +164,14 @@ class DatabaseStore:
 
     def trim(self, before_ms: int, most: int) -> None:
         """See IdStore."""
+        try:
+            self._trim(before_ms, most)
+        except Exception:  # each driver has its own errors
+            self.connection.rollback()
+            raise
+        self.connection.commit()
+
+    def _trim(self, before_ms: int, most: int) -> None:
         table, (first, _) = self._table, self._marks
         row = self._run(
             f"SELECT seen_ms FROM {table} ORDER BY seen_ms DESC LIMIT 1 OFFSET {int(most)}"  # noqa: S608
@@ -143,11 +179,11 @@ class DatabaseStore:
         # Ids of the same millisecond go together.
         limit_ms = before_ms if row is None else max(before_ms, row[0] + 1)
         self._run(f"DELETE FROM {table} WHERE seen_ms < {first}", limit_ms)  # noqa: S608
-        self.connection.commit()
 
     def _run(self, statement: str, *arguments: object) -> Any:
         cursor = self.connection.cursor()
-        cursor.execute(statement, arguments)
+        names = {f"a{number}": value for number, value in enumerate(arguments, 1)}
+        cursor.execute(statement, names if self._is_named else arguments)
         return cursor
 
 

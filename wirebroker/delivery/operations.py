@@ -16,7 +16,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.client.records.producing import TopicWriter
-from wirebroker.client.topics.leaders import offsets_at, partitions_of
+from wirebroker.client.topics.leaders import TopicPartition, offsets_at, partitions_of
 from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.delivery.model.entry import (
@@ -33,11 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
 _COMMAND: Final = "command/"
 _FOREVER_MS: Final = (1 << 62) - 1
+# A larger partition is not searched for an id: a command for it is sent in any case.
+MOST_SEARCHED_RECORDS: Final = 100_000
+MOST_SEARCHED_BYTES: Final = 256 << 20
+
+
+class _TooLargeError(Exception):
+    """The records have more bytes than may be read."""
 
 
 class PendingRow(NamedTuple):
@@ -94,10 +100,16 @@ async def find_pending(
 
 @asynccontextmanager
 async def _snapshot(
-    client: KafkaClient, topic: str
+    client: KafkaClient, topic: str, number: int | None = None, *, most_bytes: int | None = None
 ) -> AsyncGenerator[dict[TopicPartition, PendingPartition]]:
-    """Read the committed state of a pending topic into temporary indexes."""
-    places = list(await partitions_of(client, [topic]))
+    """Read the committed state of a pending topic, or of a partition, into temporary indexes.
+
+    Raises:
+        _TooLargeError: The records have more than `most_bytes`.
+    """
+    places = [
+        place for place in await partitions_of(client, [topic]) if number in {None, place.partition}
+    ]
     starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(places, LATEST), read_committed=True)
     with tempfile.TemporaryDirectory(prefix="wirebroker-pending-") as folder:
@@ -108,7 +120,7 @@ async def _snapshot(
             for place in places
         }
         try:
-            await _read(client, partitions, starts, ends)
+            await _read(client, partitions, starts, ends, most_bytes)
             yield partitions
         finally:
             for partition in partitions.values():
@@ -120,13 +132,22 @@ async def _read(
     partitions: dict[TopicPartition, PendingPartition],
     starts: dict[TopicPartition, int],
     ends: dict[TopicPartition, int],
+    most_bytes: int | None,
 ) -> None:
+    size = 0
+
     def take(place: TopicPartition, records: list[Record]) -> bool:
+        nonlocal size
         for record in records:
+            size += len(record.key or b"") + len(record.value or b"")
+            if most_bytes is not None and size > most_bytes:
+                return False
             partitions[place].apply(record.offset, record.key, record.value)
         return True
 
     await PartitionsReader(client, starts, take, until=ends, read_committed=True).run()
+    if most_bytes is not None and size > most_bytes:
+        raise _TooLargeError
 
 
 def _rows(
@@ -162,6 +183,57 @@ def _row(entry: PendingEntry, due_ms: int, partition: int) -> PendingRow:
     )
 
 
+class CommandTarget(NamedTuple):
+    """The partition of the pending topic that has a record, and whether it is known to be there."""
+
+    partition: int
+    is_pending: bool
+
+
+async def find_target(
+    client: KafkaClient, topic: str, *, delivery_id: str | None = None, entry: str | None = None
+) -> CommandTarget:
+    """Return where the pending record with an id, or an entry, is.
+
+    A large partition is not searched for an id.
+
+    Raises:
+        ClientError: The topic cannot be read, or no such record is pending.
+    """
+    if delivery_id is not None:
+        return await _find_id(client, topic, delivery_id)
+    async with _snapshot(client, topic) as partitions:
+        for place, partition in partitions.items():
+            if entry is not None and partition.store.has(entry):
+                return CommandTarget(place.partition, is_pending=True)
+    raise ClientError(f"no entry {entry} is pending in {topic}")
+
+
+async def _find_id(client: KafkaClient, topic: str, delivery_id: str) -> CommandTarget:
+    number = await _partition_of(client, topic, delivery_id)
+    unknown = CommandTarget(number, is_pending=False)
+    if await _length(client, TopicPartition(topic, number)) > MOST_SEARCHED_RECORDS:
+        return unknown
+    try:
+        async with _snapshot(client, topic, number, most_bytes=MOST_SEARCHED_BYTES) as partitions:
+            for partition in partitions.values():
+                name = partition.store.name_of(delivery_id)
+                if name is not None and partition.store.has(name):
+                    return CommandTarget(number, is_pending=True)
+    except _TooLargeError:
+        return unknown
+    raise ClientError(
+        f"nothing with the id {delivery_id} is pending in {topic}; the service may not have read"
+        " the record yet"
+    )
+
+
+async def _length(client: KafkaClient, place: TopicPartition) -> int:
+    (start,) = (await offsets_at(client, {place: EARLIEST})).values()
+    (end,) = (await offsets_at(client, {place: LATEST}, read_committed=True)).values()
+    return end - start
+
+
 async def send_command(
     client: KafkaClient,
     topic: str,
@@ -173,28 +245,22 @@ async def send_command(
 ) -> None:
     """Send a command for the pending record with an id, or for an entry.
 
-    `partition` is the entry's in the pending topic; without it, the topic is searched.
+    `partition` is the record's in the pending topic. Without it, the topic is searched for an
+    entry; a command for an id is sent in any case.
 
     Raises:
         ClientError: The topic does not exist, the entry is not pending, or writing is refused.
     """
+    if partition is None and delivery_id is not None:
+        partition = await _partition_of(client, topic, delivery_id)
+    elif partition is None:
+        partition = (await find_target(client, topic, entry=entry)).partition
     writer = TopicWriter(client, topic, Codec.NONE)
-    places = list(await partitions_of(client, [topic]))
-    if delivery_id is not None:
-        number = partition_for(delivery_id.encode(), len(places))
-    elif partition is not None:
-        number = partition
-    else:
-        async with _snapshot(client, topic) as partitions:
-            numbers = [
-                place.partition
-                for place, partition in partitions.items()
-                if entry is not None and partition.store.has(entry)
-            ]
-        if not numbers:
-            raise ClientError(f"no entry {entry} is pending in {topic}")
-        number = numbers[0]
     await writer.open()
     command = EntryCommand(_COMMAND + uuid.uuid4().hex, kind, delivery_id, entry)
     record: Any = (command.name.encode(), encode_entry(command), ())
-    await writer.write([(number, record)])
+    await writer.write([(partition, record)])
+
+
+async def _partition_of(client: KafkaClient, topic: str, delivery_id: str) -> int:
+    return partition_for(delivery_id.encode(), len(await partitions_of(client, [topic])))

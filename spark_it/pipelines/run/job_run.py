@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaException
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
+from wirebroker.base.signals import set_in_handler
 from wirebroker.pipelines.job.errors import PatienceError, PipelineError, first_line
 from wirebroker.pipelines.source.reader_options import refusal_in
 from wirebroker.pipelines.spark.java_start import OF_SPARK, SPARK_ENDED
@@ -56,7 +57,7 @@ class StopRequest:
 
     def _on_signal(self, number: int, _: Any) -> None:
         signal.signal(number, signal.SIG_DFL)
-        self.ask()
+        set_in_handler(self._asked)
 
 
 class JobRun:

@@ -32,6 +32,7 @@ from wirebroker.coordinator.groups.consumer.heartbeat_request import (
     requested_names,
 )
 from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
+from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ async def _beat_in_slices(
 ) -> Mapping[str, Any]:
     """Compute the next step of a member with many topics in slices, then run the operation."""
     # One member at a time: if many computations alternated, targets would change before they end.
-    async with broker.groups.preparing_steps:
+    async with broker.groups.preparing_steps[GroupType.CONSUMER]:
         prepared = await hashing.in_slices(broker, prepared_step.prepare(shard, heard))
         beat = partial(heartbeat, prepared=prepared)
         result = broker.groups.submit(heard.body.group_id, beat, heard, on_error=error_only)

@@ -20,6 +20,7 @@ from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
+from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.share import share_step
 from wirebroker.coordinator.groups.share.share_heartbeat import heartbeat
 from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat, is_member_id
@@ -70,7 +71,7 @@ async def _beat_in_slices(
     broker: Broker, shard: GroupShard, heard: ShareHeartbeat
 ) -> Mapping[str, Any]:
     """Compute the step of a member with many partitions in slices, then run the operation."""
-    async with broker.groups.preparing_steps:
+    async with broker.groups.preparing_steps[GroupType.SHARE]:
         prepared = await hashing.in_slices(broker, share_step.prepare(shard, heard))
         beat = partial(heartbeat, prepared=prepared)
         result = broker.groups.submit(heard.body.group_id, beat, heard, on_error=error_only)

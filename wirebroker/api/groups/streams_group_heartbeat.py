@@ -34,6 +34,7 @@ from wirebroker.codecs.permissions import (
     READ_GROUP,
 )
 from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.streams.prepared_topology import inputs_of, prepare
 from wirebroker.coordinator.groups.streams.request_bounds import check_bounds
 from wirebroker.coordinator.groups.streams.streams_heartbeat import (
@@ -116,7 +117,7 @@ async def _beat_prepared(
 ) -> Mapping[str, Any]:
     """Prepare a large topology in a thread, then run the operation."""
     prepared: PreparedTopology | None = None
-    async with broker.groups.preparing_steps:
+    async with broker.groups.preparing_steps[GroupType.STREAMS]:
         for _ in range(_MOST_ATTEMPTS):
             inputs = inputs_of(shard, heard)
             if inputs is None or (prepared and prepared.is_from(inputs, shard.topic_hashes)):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 _GROUP = "wirebroker-delivery"
+_IF_PENDING = "if such a record is pending"
 _NO_LIBRARY = "the delivery service needs confluent-kafka: pip install 'wirebroker[delivery]'"
 
 
@@ -219,17 +220,30 @@ def _command(
 ) -> int:
     if (delivery_id is None) == (entry is None):
         raise click.UsageError("give one of --id and --entry")
+    if not (delivery_id or entry):
+        raise click.UsageError(f"{'--entry' if delivery_id is None else '--id'} is empty")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        from wirebroker.delivery.operations import send_command  # noqa: PLC0415 - as in `run`
+        from wirebroker.delivery.operations import (  # noqa: PLC0415 - as in `run`
+            find_target,
+            send_command,
+        )
 
         data = {"id": delivery_id, "entry": entry, "done": yes}
+        topic = _topic(group)
+        target = await find_target(client, topic, delivery_id=delivery_id, entry=entry)
         if not yes:
             out.show(data, [])
-            tell(dry_run_hint(effect))
+            tell(dry_run_hint(effect if target.is_pending else f"{effect}, {_IF_PENDING}"))
             return
-        await send_command(client, _topic(group), kind, delivery_id=delivery_id, entry=entry)
-        out.show(data, [f"{delivery_id or entry}: sent to the service"])
+        await send_command(
+            *(client, topic, kind),
+            delivery_id=delivery_id,
+            entry=entry,
+            partition=target.partition,
+        )
+        condition = "" if target.is_pending else f"; it takes effect {_IF_PENDING}"
+        out.show(data, [f"{delivery_id or entry}: sent to the service{condition}"])
 
     return run_verb(flags, work)
 

@@ -27,6 +27,7 @@ from wirebroker.delivery.letters.reading import (
     read_letters,
 )
 from wirebroker.delivery.letters.reading import purge as purge_letters
+from wirebroker.delivery.letters.targets import redrive_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,12 +174,31 @@ def redrive(
     if not yes:
 
         async def work(client: KafkaClient, out: Output) -> None:
-            letters = await read_letters(client, topic, _filter(flags), count or _MOST_COUNTED)
-            out.show({"matching": len(letters)}, [f"{counted(len(letters), 'dead letter')} match"])
-            tell(dry_run_hint("would redrive those that were not redriven before"))
+            await _check_targets(client, topic, {target} if target else set())
+            letters = await read_letters(
+                client, topic, _filter(flags), count or _MOST_COUNTED, skips_redriven=True
+            )
+            if not target:
+                sent = (letter for letter in letters if letter.has_content)
+                named = {letter.named_target for letter in sent}
+                await _check_targets(client, topic, {name for name in named if name})
+            matching = len(letters)
+            verbs = ("matches", "was") if matching == 1 else ("match", "were")
+            found = f"{counted(matching, 'dead letter')} {verbs[0]}"
+            out.show({"matching": matching}, [f"{found} that {verbs[1]} not redriven before"])
+            tell(dry_run_hint("would redrive these"))
 
         return run_verb(flags, work)
     return _redrive(topic, target, count, rate, flags)
+
+
+async def _check_targets(client: KafkaClient, topic: str, targets: set[str]) -> None:
+    from wirebroker.client.errors import ClientError  # noqa: PLC0415 - keeps --help fast
+
+    existing = {each.name for each in (await client.metadata()).topics}
+    problem = redrive_problem(topic, targets, existing)
+    if problem is not None:
+        raise ClientError(problem)
 
 
 def _redrive(
@@ -229,7 +249,11 @@ def _redrive(
 @yes_flag
 @cluster_flags
 def purge(*, topic: str, before_ms: int | None, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Delete the dead letters of a topic; without --yes only count them."""
+    """Delete the dead letters of a topic; without --yes only count them.
+
+    Deletes nothing if the range contains a record that is not a dead letter; it reads the whole
+    range first.
+    """
 
     async def work(client: KafkaClient, out: Output) -> None:
         limits = await purge_limits(client, topic, before_ms)

@@ -130,19 +130,30 @@ async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[Acce
     Raises:
         ClientError: A deletion is refused; the message says how many ACLs were deleted.
     """
-    body = {"filters": [_filter_row(rule_filter)]}
+    return await _delete(client, [rule_filter])
+
+
+async def delete_all_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> int:
+    """Delete ACLs, and return how many existed.
+
+    Raises:
+        ClientError: A deletion is refused; the message says how many ACLs were deleted.
+    """
+    return len(await _delete(client, [RuleFilter(*rule) for rule in rules]))
+
+
+async def _delete(client: KafkaClient, filters: Sequence[RuleFilter]) -> list[AccessRule]:
+    body = {"filters": [_filter_row(rule_filter) for rule_filter in filters]}
     answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)
-    (result,) = answer.filter_results
-    _check(result.error_code, "ACLs cannot be deleted", result.error_message)
-    check_all(
-        (
-            (acl.error_code, "an ACL cannot be deleted", acl.error_message)
-            for acl in result.matching_acls
-        ),
-        "other ACL",
-        "deleted",
-    )
-    return sorted(_rule(acl, acl) for acl in result.matching_acls)
+    results, failure = answer.filter_results, "ACLs cannot be deleted"
+    for result in results:
+        if result.error_code == ErrorCode.SECURITY_DISABLED:
+            _check(result.error_code, failure, result.error_message)
+    deleted = [acl for result in results for acl in result.matching_acls]
+    rows = [(row.error_code, failure, row.error_message) for row in results if row.error_code]
+    rows += [(row.error_code, "an ACL cannot be deleted", row.error_message) for row in deleted]
+    check_all(rows, "other ACL", "deleted")
+    return sorted(_rule(acl, acl) for acl in deleted)
 
 
 def entry_of(rule: AccessRule) -> AclEntry | None:

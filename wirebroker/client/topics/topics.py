@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from wirebroker.base.text import counted
-from wirebroker.client.errors import check
+from wirebroker.base.text import counted, few_of
+from wirebroker.client.errors import ClientError, check, check_all, with_text
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Last version of DeleteTopics with names only.
 _BY_NAME: Final = 5
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+# Names in the error of a change.
+_MOST_NAMED: Final = 20
 
 
 async def create_topics(
@@ -113,16 +115,29 @@ async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
     """Delete topics.
 
     Raises:
-        ClientError: A topic cannot be deleted; earlier ones are.
+        ClientError: A topic cannot be deleted; the message names the first 20 that were not deleted
+            and says how many others were.
     """
     answer = await client.request_of_controller(
         ApiKey.DELETE_TOPICS,
         {"topic_names": list(names), "timeout_ms": _timeout_ms(client)},
         at_most=_BY_NAME,
     )
-    for row in answer.responses:
-        message: Any = getattr(row, "error_message", None)
-        check(row.error_code, f"topic {row.name} cannot be deleted", message)
+    results = [
+        (
+            row.error_code,
+            f"topic {row.name} cannot be deleted",
+            getattr(row, "error_message", None),
+        )
+        for row in answer.responses
+    ]
+    failed = [row.name for row in answer.responses if row.error_code]
+    try:
+        check_all(results, "other topic", "deleted")
+    except ClientError as error:
+        if len(failed) == 1:
+            raise
+        raise with_text(error, f"not deleted: {few_of(failed, _MOST_NAMED)}") from None
     await _await_metadata(client, names, 0)
 
 

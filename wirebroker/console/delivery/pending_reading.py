@@ -9,7 +9,12 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import ClientError
 from wirebroker.console.model.settings import open_client
-from wirebroker.delivery.operations import find_pending, pending_rows
+from wirebroker.delivery.operations import (
+    MOST_SEARCHED_BYTES,
+    MOST_SEARCHED_RECORDS,
+    find_pending,
+    pending_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -23,8 +28,7 @@ if TYPE_CHECKING:
 
     _Result = TypeVar("_Result")
 
-MOST_RECORDS: Final = 100_000
-_MOST_BYTES: Final = 256 << 20
+MOST_RECORDS: Final = MOST_SEARCHED_RECORDS
 _MOST_ROWS: Final = 100
 _TIMEOUT_S: Final = 60.0
 
@@ -39,7 +43,7 @@ class PendingRecords(NamedTuple):
 def is_readable(topic: TopicInfo) -> bool:
     """Return whether a pending topic is small enough to be read for a page."""
     records, size = topic.record_count, topic.size_bytes
-    return records is not None and records <= MOST_RECORDS and (size or 0) <= _MOST_BYTES
+    return records is not None and records <= MOST_RECORDS and (size or 0) <= MOST_SEARCHED_BYTES
 
 
 async def pending_records(collector: Collector, topic: TopicInfo) -> PendingRecords:

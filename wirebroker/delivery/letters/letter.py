@@ -7,12 +7,22 @@ does not copy records writes the headers alone (`errors.deadletterqueue.copy.rec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX, read_dead_letter_headers
+from wirebroker.delivery.model.header_table import (
+    DELIVER_ID,
+    DELIVER_TO,
+    RETRY_ATTEMPT,
+    is_topic_name,
+)
+from wirebroker.delivery.model.rules import INTERNAL_PREFIX
 
 if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Headers
+
+# Headers of the dead letters of pipelines (spark_it/pipelines).
+_OF_PIPELINES: Final = frozenset({"reason", "job"})
 
 
 class LetterRecord(NamedTuple):
@@ -29,6 +39,18 @@ class LetterRecord(NamedTuple):
     def fields(self) -> dict[str, str]:
         """The headers of the dead letter, without their prefix."""
         return read_dead_letter_headers(self.headers)
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is a dead letter, not an ordinary record."""
+        names = {name for name, _ in self.headers}
+        return names >= _OF_PIPELINES or any(name.startswith(DEAD_LETTER_PREFIX) for name in names)
+
+    @property
+    def named_target(self) -> str | None:
+        """The topic that it names, if records may be sent there."""
+        topic = self.fields.get("topic", "")
+        return topic if is_topic_name(topic) and not topic.startswith(INTERNAL_PREFIX) else None
 
     @property
     def has_content(self) -> bool:
@@ -86,3 +108,19 @@ class LetterFilter:
             and self.group in {None, fields.get("group")}
             and (self.message is None or self.message in fields.get("message", ""))
         )
+
+
+def redriven_headers(headers: Headers, value: bytes | None) -> Headers:
+    """Return the headers with which a dead letter is sent again.
+
+    A scheduled record loses its `deliver-id`: it would replace a later pending record with the same
+    id. A cancellation, which has no value, keeps it: its null value must not be delivered.
+    """
+    left_out = {RETRY_ATTEMPT}
+    if value is not None and any(name == DELIVER_TO for name, _ in headers):
+        left_out.add(DELIVER_ID)
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if not name.startswith(DEAD_LETTER_PREFIX) and name not in left_out
+    )

@@ -34,6 +34,19 @@ class RedriveProgress:
             first = offset + int(match[1])
             self._ranges.append((first, offset + int(match[2]) if match[2] else first))
 
+    @classmethod
+    def within(cls, offset: int, metadata: str, start: int, end: int) -> RedriveProgress:
+        """Return the progress of a committed offset (negative: none) in a partition's range.
+
+        Raises:
+            ValueError: See __init__.
+        """
+        progress = cls(max(offset, 0), metadata)
+        if progress.offset > end:  # of a deleted topic with this name
+            progress = cls(start)
+        progress.begin_at(start)
+        return progress
+
     @property
     def metadata(self) -> str:
         """The text to commit with the offset."""

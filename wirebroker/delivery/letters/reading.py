@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.client.errors import ClientError, check
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import (
     TopicPartition,
@@ -12,8 +13,11 @@ from wirebroker.client.topics.leaders import (
     partitions_of,
 )
 from wirebroker.client.topics.topics import list_topics
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.delivery.letters.letter import LetterRecord
+from wirebroker.delivery.letters.progress import RedriveProgress
+from wirebroker.delivery.letters.redrive_group import redrive_group
 from wirebroker.delivery.model.rules import DEAD_LETTERS
 
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 # The default of errors.deadletterqueue.topic.name.prefix.
 _OF_SHARE_GROUPS: Final = "dlq."
+# Last version of OffsetFetch with one group.
+_FETCH_OF_ONE_GROUP: Final = 7
 
 
 def is_dead_letter_topic(name: str) -> bool:
@@ -46,35 +52,83 @@ async def list_dead_letter_topics(client: KafkaClient) -> list[dict[str, Any]]:
 
 
 async def read_letters(
-    client: KafkaClient, topic: str, wanted: LetterFilter, most: int
+    client: KafkaClient,
+    topic: str,
+    wanted: LetterFilter,
+    most: int,
+    *,
+    skips_redriven: bool = False,
 ) -> list[LetterRecord]:
     """Return up to `most` committed dead letters that match, in each partition the oldest first.
+
+    With `skips_redriven`, those that a redrive has sent do not count.
 
     Raises:
         ClientError: The topic cannot be read.
     """
     starts, ends = await _range(client, topic)
+    progress: dict[TopicPartition, RedriveProgress] = {}
+    if skips_redriven:
+        progress = await _progress(client, topic, starts, ends)
     if wanted.since_ms is not None:
         starts = await offsets_at(client, dict.fromkeys(starts, wanted.since_ms))
     found: list[LetterRecord] = []
 
     def take(place: TopicPartition, records: list[Record]) -> bool:
-        letters = (
-            LetterRecord(
-                place.partition,
-                record.offset,
-                record.timestamp,
-                record.key,
-                record.value,
-                record.headers,
-            )
-            for record in records
+        done = progress.get(place)
+        found.extend(
+            letter
+            for letter in (_letter(place, record) for record in records)
+            if wanted.matches(letter) and not (done is not None and done.contains(letter.offset))
         )
-        found.extend(letter for letter in letters if wanted.matches(letter))
         return len(found) < most
 
     await PartitionsReader(client, starts, take, until=ends, read_committed=True).run()
     return sorted(found[:most], key=lambda letter: (letter.partition, letter.offset))
+
+
+async def _progress(
+    client: KafkaClient,
+    topic: str,
+    starts: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int],
+) -> dict[TopicPartition, RedriveProgress]:
+    """Return the progress of the redrives of a topic."""
+    group = redrive_group(topic)
+    answer = await client.request_of_coordinator(
+        group,
+        ApiKey.OFFSET_FETCH,
+        {"group_id": group, "topics": None},
+        error_of=lambda answer: int(answer.error_code),
+        at_most=_FETCH_OF_ONE_GROUP,
+    )
+    failure = f"the offsets of group {group} cannot be read"
+    check(answer.error_code, failure)
+    found: dict[TopicPartition, RedriveProgress] = {}
+    for row in answer.topics:
+        for partition in row.partitions:
+            place = TopicPartition(row.name, partition.partition_index)
+            check(partition.error_code, failure)
+            if place in starts:
+                # confluent-kafka appends a zero byte.
+                metadata = (partition.metadata or "").rstrip("\0")
+                told = (partition.committed_offset, metadata, starts[place], ends[place])
+                try:
+                    found[place] = RedriveProgress.within(*told)
+                except ValueError as error:
+                    raise ClientError(f"{failure}: {error}") from None
+    return found
+
+
+def _letter(place: TopicPartition, record: Record) -> LetterRecord:
+    return LetterRecord(
+        place.partition,
+        record.offset,
+        record.timestamp,
+        record.key,
+        record.value,
+        record.headers,
+    )
 
 
 async def purge_limits(
@@ -83,12 +137,38 @@ async def purge_limits(
     """Return for each partition the first offset, and the one before which it would be deleted.
 
     Raises:
-        ClientError: The topic cannot be read.
+        ClientError: The topic cannot be read, or a record in the range is not a dead letter.
     """
-    starts, ends = await _range(client, topic)
+    starts, committed = await _range(client, topic)
+    ends = committed
     if before_ms is not None:
-        ends = await offsets_at(client, dict.fromkeys(ends, before_ms))
-    return {place: (starts[place], max(starts[place], end)) for place, end in ends.items()}
+        ends = await offsets_at(client, dict.fromkeys(committed, before_ms))
+    # Records of open transactions cannot be checked, so they stay.
+    ends = {place: max(starts[place], min(end, committed[place])) for place, end in ends.items()}
+    await _check_letters(client, starts, ends)
+    return {place: (starts[place], end) for place, end in ends.items()}
+
+
+async def _check_letters(
+    client: KafkaClient, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
+) -> None:
+    others: list[str] = []
+
+    def take(place: TopicPartition, records: list[Record]) -> bool:
+        letters = (_letter(place, record) for record in records)
+        others.extend(
+            f"record {letter.offset} of {place} is not a dead letter"
+            for letter in letters
+            if not letter.is_letter
+        )
+        return not others
+
+    await PartitionsReader(client, starts, take, until=ends, read_committed=True).run()
+    if others:
+        raise ClientError(
+            f"{others[0]}: it has no headers __dlq.errors.*, nor those of a pipeline. To delete"
+            " ordinary records, use `wirebroker topic trim`"
+        )
 
 
 async def purge(client: KafkaClient, limits: dict[TopicPartition, tuple[int, int]]) -> None:

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX
 from wirebroker.base.text import counted
-from wirebroker.delivery.letters.letter import LetterRecord
+from wirebroker.delivery.letters.letter import LetterRecord, redriven_headers
 from wirebroker.delivery.letters.progress import MOST_METADATA_BYTES, RedriveProgress
 from wirebroker.delivery.letters.redrive_group import redrive_group
-from wirebroker.delivery.model.header_table import RETRY_ATTEMPT, is_topic_name
-from wirebroker.delivery.model.rules import INTERNAL_PREFIX
+from wirebroker.delivery.letters.targets import redrive_problem
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.received_headers import headers_of
 from wirebroker.delivery.service.write_rights import WriteRights
@@ -117,6 +115,8 @@ class Redrive:
         self._group = redrive_group(request.topic)
         self._failures: list[KafkaError] = []
         self._progress: dict[int, RedriveProgress] = {}
+        # Targets that are known to exist.
+        self._targets: set[str] = set()
         # The ends of the partitions when it began.
         self._ends: dict[int, int] = {}
 
@@ -150,9 +150,14 @@ class Redrive:
             }
         )
         try:
+            if self._request.target is not None:
+                _check_rights(rights, {self._request.target})
+                self._check_targets(consumer, {self._request.target})
             for batch in self._batches(consumer, result):
                 began = self._clock.monotonic()
-                _check_rights(rights, {target for _, target in batch})
+                targets = {target for _, target in batch}
+                _check_rights(rights, targets)
+                self._check_targets(consumer, targets)
                 self._send(producer, consumer, batch)
                 for _, target in batch:
                     result.sent[target] = result.sent.get(target, 0) + 1
@@ -162,6 +167,15 @@ class Redrive:
         finally:
             consumer.close()
         return result
+
+    def _check_targets(self, consumer: Consumer, targets: set[str]) -> None:
+        if not targets <= self._targets:
+            # List all topics: a request for one topic might create it.
+            existing = consumer.list_topics(timeout=_WAIT_S).topics
+            problem = redrive_problem(self._request.topic, targets, existing)
+            if problem is not None:
+                raise ServiceError(problem)
+            self._targets |= targets
 
     def _batches(
         self, consumer: Consumer, result: RedriveResult
@@ -188,7 +202,7 @@ class Redrive:
                 continue
             if not self._request.wanted.matches(letter):
                 continue
-            target = self._request.target or _named_target(letter)
+            target = self._request.target or letter.named_target
             if not letter.has_content:
                 result.empty += 1
             elif not target:
@@ -229,10 +243,10 @@ class Redrive:
             if place.error is not None:
                 raise KafkaException(place.error)
             start, end = consumer.get_watermark_offsets(place, timeout=_WAIT_S)
-            progress = RedriveProgress(max(place.offset, 0), place.metadata or "")
-            if progress.offset > end:  # of a deleted topic with this name
-                progress = RedriveProgress(start)
-            progress.begin_at(start)
+            try:
+                progress = RedriveProgress.within(place.offset, place.metadata or "", start, end)
+            except ValueError as error:
+                raise ServiceError(f"the offset of group {self._group}: {error}") from None
             self._progress[place.partition] = progress
             self._ends[place.partition] = end
         consumer.assign(
@@ -265,11 +279,7 @@ class Redrive:
         producer.commit_transaction(_WAIT_S)
 
     def _produce(self, producer: Producer, letter: LetterRecord, target: str) -> None:
-        headers: Any = [
-            (name, value)
-            for name, value in letter.headers
-            if not name.startswith(DEAD_LETTER_PREFIX) and name != RETRY_ATTEMPT
-        ]
+        headers: Any = list(redriven_headers(letter.headers, letter.value))
         while True:
             try:
                 producer.produce(
@@ -289,7 +299,8 @@ class Redrive:
         for number in sorted(numbers):
             progress = self._progress[number]
             metadata = progress.metadata
-            if len(metadata) > MOST_METADATA_BYTES:
+            # confluent-kafka appends a zero byte.
+            if len(metadata) >= MOST_METADATA_BYTES:
                 raise ServiceError(
                     "the redriven records are in too many separate ranges to be noted: redrive "
                     f"the others before offset {progress.offset} of partition {number}, or delete "
@@ -306,12 +317,6 @@ def _check_rights(rights: WriteRights, targets: set[str]) -> None:
             f"the login has no right to write to {', '.join(denied)}: grant it, or choose another"
             " target (--to)"
         )
-
-
-def _named_target(letter: LetterRecord) -> str | None:
-    """Return the topic that a dead letter names, if records may be sent there."""
-    topic = letter.fields.get("topic", "")
-    return topic if is_topic_name(topic) and not topic.startswith(INTERNAL_PREFIX) else None
 
 
 def _place(message: Message) -> tuple[int, int]:

@@ -9,7 +9,12 @@ from wirebroker.base.dead_letter_headers import (
     dead_letter_headers,
     read_dead_letter_headers,
 )
-from wirebroker.delivery.model.header_table import HeaderError, is_topic_name, read_headers
+from wirebroker.delivery.model.header_table import (
+    HeaderError,
+    is_topic_name,
+    read_headers,
+    with_original_timestamp,
+)
 from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.rules import DEAD_LETTERS, dead_letters_of, source_and_group
 
@@ -26,9 +31,12 @@ def rejected(record: ReceivedRecord, reason: str, rules: DeliveryRules) -> Outpu
     """Return the dead letter of an input record.
 
     That of a retried record names the record that its group could not process, as far as its
-    headers do.
+    headers do. That of a scheduled one notes when it was sent, for a redrive.
     """
     topic, place, group = _origin_of_input(record, rules)
+    own_headers = record.headers
+    if record.topic in rules.deliver_topics:
+        own_headers = with_original_timestamp(own_headers, record.timestamp_ms)
     headers = dead_letter_headers(
         topic=place[0],
         partition=place[1],
@@ -38,7 +46,7 @@ def rejected(record: ReceivedRecord, reason: str, rules: DeliveryRules) -> Outpu
         message=reason,
     )
     return OutputRecord(
-        topic, None, record.key, record.value, _with(record.headers, headers), record.name
+        topic, None, record.key, record.value, _with(own_headers, headers), record.name
     )
 
 
@@ -48,7 +56,7 @@ def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> Out
     That of a scheduled record has its `deliver-to` and `deliver-partition` again, so that it can be
     redriven to the input topic.
     """
-    place = place_in(entry.name)
+    place = _place_of_entry(entry.name, rules)
     group = rules.group
     if entry.attempt:
         place = _told_place(entry.headers, rules) or place
@@ -79,10 +87,7 @@ def _place_headers(entry: PendingEntry) -> Headers:
 def unreadable(name: str, value: bytes, reason: str, rules: DeliveryRules) -> OutputRecord:
     """Return the dead letter of an entry that cannot be read: its name and value as they are."""
     topic = rules.input_topics[0]
-    try:
-        place = place_in(name)
-    except ValueError:
-        place = (topic, 0, 0)
+    place = _place_of_entry(name, rules)
     headers = dead_letter_headers(
         topic=place[0],
         partition=place[1],
@@ -125,9 +130,29 @@ def _input_topic(letter: OutputRecord) -> str:
 
 
 def place_in(name: str) -> tuple[str, int, int]:
-    """Return the topic, partition and offset in an entry's name."""
+    """Return the topic, partition and offset in an entry's name.
+
+    Raises:
+        ValueError: Other software wrote the entry, with another name.
+    """
     topic, partition, offset, _ = name.rsplit("/", 3)
     return topic, int(partition), int(offset)
+
+
+def received_ms(name: str) -> int:
+    """Return the timestamp of the input record in an entry's name; 0 if it has none."""
+    try:
+        return int(name.rpartition("/")[2])
+    except ValueError:  # other software wrote the entry
+        return 0
+
+
+def _place_of_entry(name: str, rules: DeliveryRules) -> tuple[str, int, int]:
+    """Return the place in an entry's name, or the start of the first input topic."""
+    try:
+        return place_in(name)
+    except ValueError:
+        return rules.input_topics[0], 0, 0
 
 
 def last_error(headers: Headers) -> str:

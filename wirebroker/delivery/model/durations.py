@@ -2,7 +2,7 @@
 
 A duration is a number of milliseconds, a number with a unit (`250ms`, `5s`, `10m`, `2h`, `7d`), or
 an ISO 8601 duration without years and months (`PT1H30M`, `P1DT12H`). A time is milliseconds since
-1970, or ISO 8601 with a time zone.
+1970, or ISO 8601 with a time zone, without leap seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _ISO_MS: Final = (604_800_000, 86_400_000, 3_600_000, 60_000, 1_000)
+# The end of a day, which Python does not read.
+_MIDNIGHT: Final = re.compile(r"(?<=[T ])24(?=(:?00){1,2}(?:[.,]0+)?(?:Z|[+-]|$))", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"\d{1,18}", re.ASCII)
 # Longer texts are neither.
 _MOST_CHARACTERS: Final = 64
@@ -56,8 +58,10 @@ def parse_time(text: str) -> int:
     try:
         if len(text) > _MOST_CHARACTERS:
             raise ValueError  # noqa: TRY301 - the same message
-        parsed = datetime.datetime.fromisoformat(text)
-    except ValueError:
+        # RFC 3339 allows small letters.
+        start, count = _MIDNIGHT.subn("00", text.upper())
+        parsed = datetime.datetime.fromisoformat(start) + datetime.timedelta(days=count)
+    except (ValueError, OverflowError):
         raise ValueError(
             f"{shown!r} is not a time: write milliseconds since 1970 or 2027-01-31T10:00:00Z"
         ) from None

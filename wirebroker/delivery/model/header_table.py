@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Headers
 
 DELIVER_PREFIX: Final = "deliver-"
+DELIVER_TO: Final = "deliver-to"
+DELIVER_ID: Final = "deliver-id"
 ORIGINAL_TIMESTAMP: Final = "deliver-original-timestamp"
 RETRY_ATTEMPT: Final = "retry-attempt"
 
@@ -56,11 +58,11 @@ def _identity(text: str) -> str:
 
 # Header -> parser of its text.
 HEADER_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
-    "deliver-to": _topic,
+    DELIVER_TO: _topic,
     "deliver-at": parse_time,
     "deliver-after": parse_duration,
     "deliver-partition": _number,
-    "deliver-id": _identity,
+    DELIVER_ID: _identity,
     "expires-at": parse_time,
     "expires-after": parse_duration,
     "retry-topic": _topic,
@@ -93,3 +95,10 @@ def read_headers(headers: Headers) -> dict[str, Any]:
         except ValueError as error:
             raise HeaderError(f"{name}: {error}") from None
     return values
+
+
+def with_original_timestamp(headers: Headers, timestamp_ms: int) -> Headers:
+    """Return the headers with `deliver-original-timestamp`; the first one stays."""
+    if any(name == ORIGINAL_TIMESTAMP for name, _ in headers):
+        return headers
+    return (*headers, (ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms))

@@ -15,6 +15,7 @@ from wirebroker.delivery.model.header_table import (
     RETRY_ATTEMPT,
     HeaderError,
     read_headers,
+    with_original_timestamp,
 )
 from wirebroker.delivery.model.retry_policy import DEFAULT_BACKOFF
 from wirebroker.delivery.model.rules import dead_letters_of
@@ -51,9 +52,6 @@ def _delivery(
     due_ms = values.get("deliver-at", record.timestamp_ms + values.get("deliver-after", 0))
     expires_ms = _checked_expiry(record, values, due_ms)
     _check_delay(due_ms, rules, now_ms)
-    headers = [
-        (name, value) for name, value in record.headers if not name.startswith(DELIVER_PREFIX)
-    ]
     return PendingEntry(
         name=record.name,
         due_ms=due_ms,
@@ -65,7 +63,7 @@ def _delivery(
         dead_letters=dead_letters_of(record.topic),
         key=record.key,
         value=record.value,
-        headers=(*headers, _original_timestamp(record)),
+        headers=_kept_headers(record),
     )
 
 
@@ -105,20 +103,18 @@ def _retry(
 
 
 def _retried_headers(record: ReceivedRecord, attempt: int) -> Headers:
-    """Return the headers with the attempt; the first original timestamp stays."""
-    kept = [
-        (name, value)
-        for name, value in record.headers
-        if name == ORIGINAL_TIMESTAMP
-        or (name != RETRY_ATTEMPT and not name.startswith(DELIVER_PREFIX))
-    ]
-    if not any(name == ORIGINAL_TIMESTAMP for name, _ in kept):
-        kept.append(_original_timestamp(record))
+    kept = [(name, value) for name, value in _kept_headers(record) if name != RETRY_ATTEMPT]
     return (*kept, (RETRY_ATTEMPT, b"%d" % attempt))
 
 
-def _original_timestamp(record: ReceivedRecord) -> tuple[str, bytes]:
-    return ORIGINAL_TIMESTAMP, b"%d" % record.timestamp_ms
+def _kept_headers(record: ReceivedRecord) -> Headers:
+    """Return the headers to deliver."""
+    kept = tuple(
+        (name, value)
+        for name, value in record.headers
+        if name == ORIGINAL_TIMESTAMP or not name.startswith(DELIVER_PREFIX)
+    )
+    return with_original_timestamp(kept, record.timestamp_ms)
 
 
 def _checked_expiry(record: ReceivedRecord, values: dict[str, Any], due_ms: int) -> int | None:

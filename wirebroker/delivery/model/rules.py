@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from wirebroker.delivery.model.header_table import HeaderError
+from wirebroker.delivery.model.header_table import HeaderError, is_topic_name
 
 DEAD_LETTERS: Final = ".dead-letters"
 INTERNAL_PREFIX: Final = "__"
@@ -39,6 +39,16 @@ class DeliveryRules:
     targets: tuple[str, ...] | None
     max_delay_ms: int
     max_attempts: int
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a target that can match no topic."""
+        for target in self.targets or ():
+            # A prefix is the beginning of a name.
+            if not is_topic_name(f"{target[:-1]}x" if target.endswith("*") else target):
+                raise ValueError(
+                    f"wirebroker.delivery.targets: {target!r} is neither a topic name nor a prefix"
+                    " with * at its end"
+                )
 
     @property
     def input_topics(self) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.delivery.model.dead_letter import (
     input_dead_letters,
+    received_ms,
     rejected,
     undeliverable,
     unreadable,
@@ -361,7 +362,7 @@ class DeliveryMachine:
         plan.delivered += 1
         plan.retried += entry.attempt > 0
         if due_ms:  # zero: it was made due by a command
-            plan.due_ms.append(due_ms)
+            plan.due_ms.append(max(due_ms, received_ms(entry.name)))
         return OutputRecord(
             entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
         )

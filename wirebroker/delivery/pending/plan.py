@@ -32,7 +32,8 @@ class TransactionPlan:
             is committed too, which fails if another instance owns them.
         delivered: Number of delivered records, without dead letters.
         retried: The part of them that were retries.
-        due_ms: When the delivered records were due, except those that a command made due.
+        due_ms: When the delivered records were due, except those that a command made due. It is the
+            timestamp of the input record if that is later.
         size: Bytes of the outputs' keys and values.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.delivery.model.dead_letter import input_dead_letters, without_content
 
@@ -16,18 +16,27 @@ class RefusedDeadLetterError(Exception):
     """A dead letter was refused, also without its content."""
 
 
+class _Form(NamedTuple):
+    """A way to write a dead letter: to a topic, and whether with key, value and headers."""
+
+    topic: str
+    is_complete: bool
+
+
 class Refusals:
-    """Reasons by cause (OutputRecord.cause): of records, and of their dead letters."""
+    """Reasons by cause (OutputRecord.cause): of records, and of forms of their dead letters."""
 
     def __init__(self) -> None:
         self._records: dict[str, str] = {}
-        self._letters: dict[str, list[str]] = {}
+        self._letters: dict[str, dict[_Form, str]] = {}
+        # The form of a dead letter in the last plan.
+        self._planned: dict[str, _Form] = {}
 
     def note(self, reasons: Mapping[str, str], letters: Collection[str]) -> None:
         """Add reasons; `letters` are the causes of those records that are dead letters."""
         for cause, reason in reasons.items():
             if cause in letters:
-                self._letters.setdefault(cause, []).append(reason)
+                self._letters.setdefault(cause, {})[self._planned[cause]] = reason
             else:
                 self._records[cause] = reason
 
@@ -37,10 +46,10 @@ class Refusals:
 
     def forget(self, causes: Collection[str]) -> None:
         """Forget committed records."""
-        for reasons in (self._records, self._letters):
-            if reasons:
+        for known in (self._records, self._letters, self._planned):
+            if known:
                 for cause in causes:
-                    reasons.pop(cause, None)
+                    known.pop(cause, None)
 
     def acceptable(self, letter: OutputRecord) -> OutputRecord:
         """Return a dead letter in a form that was not refused yet.
@@ -51,14 +60,20 @@ class Refusals:
         Raises:
             RefusedDeadLetterError: There is none.
         """
-        refusals = self._letters.get(letter.cause)
-        if not refusals:
-            return letter
-        topics = list(dict.fromkeys((letter.topic, input_dead_letters(letter))))
-        if len(refusals) < len(topics):
-            return letter._replace(topic=topics[len(refusals)])
-        if len(refusals) > len(topics):
+        refusals = self._letters.get(letter.cause, {})
+        input_topic = input_dead_letters(letter)
+        forms = (
+            _Form(letter.topic, is_complete=True),
+            _Form(input_topic, is_complete=True),
+            _Form(input_topic, is_complete=False),
+        )
+        form = next((form for form in forms if form not in refusals), None)
+        if form is None:
             raise RefusedDeadLetterError(
-                f"a dead letter of {letter.cause} cannot be written to {topics[-1]}: {refusals[-1]}"
+                f"a dead letter of {letter.cause} cannot be written to {input_topic}:"
+                f" {refusals[forms[-1]]}"
             )
-        return without_content(letter, refusals[-1])
+        self._planned[letter.cause] = form
+        if not form.is_complete:
+            return without_content(letter, refusals[forms[1]])
+        return letter if form.topic == letter.topic else letter._replace(topic=form.topic)

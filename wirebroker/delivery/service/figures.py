@@ -57,7 +57,7 @@ class DeliveryFigures:
             self._counts["dead_letters"] += len(plan.letters)
             self._counts["transactions"] += 1
             for due_ms in plan.due_ms:
-                late_ms = now_ms - due_ms
+                late_ms = max(now_ms - due_ms, 0)  # a producer's clock may be ahead
                 self._lateness[bisect_left(_LATENESS_MS, late_ms)] += 1
                 self._lateness_sum_ms += late_ms
 
@@ -130,5 +130,6 @@ _HELP: Final = {
     "transactions": "Committed transactions.",
     "pending": "Pending records that are due within a period, counted at most once a minute.",
     "partitions": "Partitions of the pending topic from which this instance delivers.",
-    "lateness": "Time from a record's due time to the commit of its delivery.",
+    "lateness": "Time from a record's due time, or its timestamp if that is later, to the commit of"
+    " its delivery.",
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaException
 
 from wirebroker.base.clock import SystemClock
+from wirebroker.base.signals import set_in_handler
 from wirebroker.client.errors import ClientError
 from wirebroker.delivery.model.entry import NewerFormatError
 from wirebroker.delivery.pending.refusals import RefusedDeadLetterError
@@ -66,7 +67,7 @@ def run_service(
     """
     stopping = threading.Event()
     for name in ("SIGTERM", "SIGINT"):
-        signal.signal(getattr(signal, name), lambda _number, _frame: stopping.set())
+        signal.signal(getattr(signal, name), lambda _number, _frame: set_in_handler(stopping))
     if until_input_ends:
         threading.Thread(target=_stop_at_end, args=(stopping,), daemon=True).start()
     return serve_until(settings, stopping, ready, has_authorizer)
@@ -156,9 +157,9 @@ def _checked_topics(
     if has_authorizer:
         topics.rights = WriteRights(topics.admin, clock, settings.rules.named_targets)
     # Before as well: a topic without any right looks like a missing one.
-    check_rights(topics.admin, settings.rules, _user(settings))
+    check_rights(topics.admin, settings.rules, settings.user)
     topics.create_missing(settings, stopping)
-    check_rights(topics.admin, settings.rules, _user(settings))
+    check_rights(topics.admin, settings.rules, settings.user)
     return topics
 
 
@@ -167,11 +168,7 @@ def _check_refusal(error: Exception, settings: ServiceSettings) -> None:
     problem = error.args[0] if isinstance(error, KafkaException) else None
     right = None if problem is None else refused_right(problem, settings.rules.group)
     if right is not None:
-        raise missing_rights([right], _user(settings)) from None
-
-
-def _user(settings: ServiceSettings) -> str:
-    return settings.kafka.get("sasl.username", "")
+        raise missing_rights([right], settings.user) from None
 
 
 def _ready_line(settings: ServiceSettings, instance: str, port: int) -> str:

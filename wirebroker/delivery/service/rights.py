@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 30.0
 # Before a transaction; deliveries wait meanwhile.
 _SHORT_WAIT_S: Final = 2.0
-_REFUSALS: Final = frozenset(
+# Codes for want of a right.
+REFUSALS: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -66,6 +67,7 @@ def check_rights(admin: Any, rules: DeliveryRules, user: str) -> None:
     """Check the rights on existing topics and the group.
 
     Raises:
+        KafkaException: A broker does not respond.
         ServiceError: Rights are missing; the message has the commands that grant them.
     """
     needed: dict[str, tuple[str, ...]] = dict.fromkeys(rules.input_topics, ("read",))
@@ -117,6 +119,7 @@ def _missing_on_topics(admin: Any, needed: Mapping[str, tuple[str, ...]]) -> lis
     futures = admin.describe_topics(
         TopicCollection(list(needed)), include_authorized_operations=True, request_timeout=_WAIT_S
     )
+    _raise_unanswered(futures.values())
     return [
         NeededRight(operation, "topic", name)
         for name, future in futures.items()
@@ -129,7 +132,14 @@ def _missing_on_group(admin: Any, group: str) -> list[NeededRight]:
     futures = admin.describe_consumer_groups(
         [group], include_authorized_operations=True, request_timeout=_WAIT_S
     )
+    _raise_unanswered(futures.values())
     return [] if _allows(futures[group], "read") else [NeededRight("read", "group", group)]
+
+
+def _raise_unanswered(futures: Iterable[Any]) -> None:
+    for future in futures:
+        if _is_unanswered(future):
+            raise future.exception()
 
 
 def _allows(future: Any, operation: str) -> bool:
@@ -144,7 +154,7 @@ def _answer(future: Any, operation: str) -> bool | None:
     try:
         operations: list[AclOperation] = future.result().authorized_operations
     except KafkaException as error:
-        return False if error.args[0].code() in _REFUSALS else None
+        return False if error.args[0].code() in REFUSALS else None
     if not operations:
         return None
     if AclOperation.ALL in operations:

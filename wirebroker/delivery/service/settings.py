@@ -41,6 +41,11 @@ class ServiceSettings:
     session_timeout_ms: int
     metrics_port: int
 
+    @property
+    def user(self) -> str:
+        """The SASL user name, or ""."""
+        return self.kafka.get("sasl.username", "")
+
 
 def rules_of(config: Config) -> DeliveryRules:
     """Return the rules.
@@ -64,15 +69,18 @@ def rules_of(config: Config) -> DeliveryRules:
             f"wirebroker.delivery.group names a topic: use 1 to {_LONGEST_GROUP} characters"
         )
     has_targets = config.is_set("wirebroker.delivery.targets")
-    return DeliveryRules(
-        group=group,
-        deliver_topics=deliver,
-        retry_topics=retry,
-        pending_topic=pending_topic_of(group),
-        targets=config.list("wirebroker.delivery.targets") if has_targets else None,
-        max_delay_ms=config.int("wirebroker.delivery.max.delay.ms"),
-        max_attempts=config.int("wirebroker.delivery.max.attempts"),
-    )
+    try:
+        return DeliveryRules(
+            group=group,
+            deliver_topics=deliver,
+            retry_topics=retry,
+            pending_topic=pending_topic_of(group),
+            targets=config.list("wirebroker.delivery.targets") if has_targets else None,
+            max_delay_ms=config.int("wirebroker.delivery.max.delay.ms"),
+            max_attempts=config.int("wirebroker.delivery.max.attempts"),
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def pending_topic_of(group: str) -> str:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
+from wirebroker.delivery.service.rights import REFUSALS, NeededRight, missing_rights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,8 +107,8 @@ class ClusterTopics:
         self._is_recent = True
 
     def may_write(self, topic: str) -> bool:
-        """Return whether the login may write to a topic; see WriteRights."""
-        return self.rights is None or self.rights.may_write(topic)
+        """Return whether the login may write to a topic; True if it is not known to exist."""
+        return self.rights is None or topic not in self._counts or self.rights.may_write(topic)
 
     def confirm_rights(self) -> bool:
         """Return whether the topics that seemed writable are; see WriteRights."""
@@ -166,7 +167,7 @@ class ClusterTopics:
             for topic in missing
         ]
         if new_topics:
-            self._create(new_topics)
+            self._create(new_topics, settings.user)
         count = self._existing_count(rules.pending_topic, stopping)
         if rules.pending_topic not in missing:
             self._check_policy(rules.pending_topic)
@@ -196,21 +197,27 @@ class ClusterTopics:
                 f" {_PENDING_CONFIG[_POLICY]}, or use another wirebroker.delivery.group"
             )
 
-    def _create(self, new_topics: list[NewTopic]) -> None:
+    def _create(self, new_topics: list[NewTopic], user: str) -> None:
+        denied: list[NeededRight] = []
         for name, created in self.admin.create_topics(
             new_topics, operation_timeout=_WAIT_S
         ).items():
             try:
                 created.result()
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                problem = error.args[0]
+                if problem.code() in REFUSALS:
+                    denied.append(NeededRight("create", "topic", name))
+                elif problem.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise ServiceError(
-                        f"topic {name} cannot be created: {error.args[0].str()}. Create it, or"
-                        " allow the service to"
+                        f"topic {name} cannot be created: {problem.str().rstrip('.')}. Create it,"
+                        " or correct the settings of the service"
                     ) from None
             else:
                 logger.info("created topic %s", name)
         self._is_recent = False
+        if denied:
+            raise missing_rights(denied, user)
 
     def _existing_count(self, topic: str, stopping: Event) -> int:
         """Return the partitions of a topic that was just created, perhaps by another instance."""

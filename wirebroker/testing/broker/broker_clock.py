@@ -26,8 +26,8 @@ class BrokerClock:
 
     def __init__(self, life: Instructed) -> None:
         self._life = life
-        # Called after each move: a service that runs on this clock.
-        self.after_move: Callable[[], None] | None = None
+        # Called before and after each move: a service that runs on this clock.
+        self.around_move: Callable[[], None] | None = None
 
     @property
     def now(self) -> datetime.datetime:
@@ -131,6 +131,11 @@ class BrokerClock:
             self._move(reset=True)
 
     def _move(self, **arguments: Any) -> None:
-        self._life.clock_state = self._life.instruct("move-clock", arguments)
-        if self.after_move is not None:
-            self.after_move()
+        # Before as well: retention may delete what the service has not read.
+        try:
+            if self.around_move is not None:
+                self.around_move()
+        finally:
+            self._life.clock_state = self._life.instruct("move-clock", arguments)
+        if self.around_move is not None:
+            self.around_move()

@@ -30,7 +30,7 @@ class _Life(Protocol):
 
 
 class _Clock(Protocol):
-    after_move: Callable[[], None] | None
+    around_move: Callable[[], None] | None
 
     def now_ms(self) -> int: ...
 
@@ -38,7 +38,8 @@ class _Clock(Protocol):
 class BrokerDelivery:
     """The delivery service (docs/delivery.md) on the broker's log and clock.
 
-    It runs in the test's process. `clock.advance` returns when everything due is delivered.
+    It runs in the test's process and writes without transactions. `clock.advance` returns when
+    everything due is delivered, each record as at its due time.
 
     >>> broker.create_topic("orders")
     >>> broker.delivery.start()
@@ -72,12 +73,13 @@ class BrokerDelivery:
 
         Raises:
             RuntimeError: The broker is not running.
+            ValueError: A target is neither a topic name nor a prefix that ends with *.
         """
         self.stop()
         self._targets = None if targets is None else tuple(targets)
         self._stopping = threading.Event()
         self.settle()
-        self._clock.after_move = self.settle
+        self._clock.around_move = self.settle
         self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
         self._thread.start()
 
@@ -88,7 +90,7 @@ class BrokerDelivery:
         >>> broker.delivery.start()
         >>> broker.delivery.stop()
         """
-        self._clock.after_move = None
+        self._clock.around_move = None
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -152,7 +154,8 @@ class BrokerDelivery:
             max_attempts=100,
         )
         service = KitService(rules, Sender())
-        self._life.ask(service.open)
+        now_ms = self._clock.now_ms()
+        self._life.ask(lambda client: service.open(client, now_ms))
         self._service, self._start_count = service, self._life.start_count
         return service
 
@@ -162,9 +165,14 @@ class BrokerDelivery:
             service.close()
 
     def _run(self) -> None:
+        from wirebroker.delivery.pending.refusals import (  # noqa: PLC0415 - rarely used
+            RefusedDeadLetterError,
+        )
+
         while not self._stopping.wait(_PAUSE_S):
             try:
                 self.settle()
-            except (ConnectionError, RuntimeError, KafkaError):
+            except (ConnectionError, RuntimeError, KafkaError, RefusedDeadLetterError):
                 # The broker is stopped, paused or disturbed by the test; it is read again.
+                # `settle` raises what remains.
                 self.forget()

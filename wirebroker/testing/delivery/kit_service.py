@@ -1,18 +1,23 @@
 """The delivery service's machine on a test broker, through the kit's client.
 
 It writes without transactions: a broker that is killed in the middle of a step may repeat it.
+
+A move of the clock is done in steps, from due time to due time, so that a record that expires
+meanwhile is delivered as it would be by a service that runs all the time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import commit, committed_of
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.client.topics.topics import create_topics, list_topics
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.special_offsets import LATEST
-from wirebroker.delivery.model.records import ReceivedRecord
+from wirebroker.delivery.model.records import OutputRecord, ReceivedRecord
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.pending.partition import PendingPartition
@@ -27,7 +32,22 @@ if TYPE_CHECKING:
     from wirebroker.testing.clients.sending import Sender
 
 _MOST_RECORDS: Final = 1_000
-_COMPACTED: Final = {"cleanup.policy": "compact"}
+# As in the service: entries and dead letters are longer than the records that they contain.
+_LETTERS_CONFIG: Final = {"max.message.bytes": str(32 << 20)}
+_PENDING_CONFIG: Final = {"cleanup.policy": "compact", **_LETTERS_CONFIG}
+# Errors of a record that another attempt would not change.
+_FINAL: Final = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 
 class KitService:
@@ -40,6 +60,10 @@ class KitService:
         self._counts: dict[str, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._machine = DeliveryMachine(rules, self, pending_count=1, most_records=_MOST_RECORDS)
+        # The time up to which due entries were delivered.
+        self._reached_ms = 0
+        # Written records of an aborted plan, by cause and topic: they are not written again.
+        self._written: set[tuple[str, str]] = set()
 
     def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         """See KnownTopics; the counts are current."""
@@ -57,19 +81,19 @@ class KitService:
         (count,) = self._machine.partitions[0].store.due_counts([(1 << 62) - 1])
         return count
 
-    async def open(self, client: KafkaClient) -> None:
+    async def open(self, client: KafkaClient, now_ms: int) -> None:
         """Create missing topics; find the position of each input partition.
 
         Raises:
             ClientError: A topic cannot be created or read.
         """
         self._counts = await list_topics(client)
-        inputs = [*self._rules.input_topics, *map(dead_letters_of, self._rules.input_topics)]
-        missing = {topic: 1 for topic in inputs if topic not in self._counts}
-        if missing:
-            await create_topics(client, missing, configs={})
-        if self._pending.topic not in self._counts:
-            await create_topics(client, {self._pending.topic: 1}, configs=_COMPACTED)
+        configs: dict[str, dict[str, str]] = {topic: {} for topic in self._rules.input_topics}
+        configs |= dict.fromkeys(map(dead_letters_of, self._rules.input_topics), _LETTERS_CONFIG)
+        configs[self._pending.topic] = _PENDING_CONFIG
+        for topic, config in configs.items():
+            if topic not in self._counts:
+                await create_topics(client, {topic: 1}, configs=config)
         self._counts = await list_topics(client)
         committed = await committed_of(client, self._rules.group)
         self._positions = {
@@ -78,25 +102,33 @@ class KitService:
             for place in (TopicPartition(topic, number) for number in range(self._counts[topic]))
         }
         self._machine.partitions[0] = PendingPartition(0, PendingStore(None), 0)
+        self._reached_ms = now_ms
 
     def close(self) -> None:
         """Forget everything."""
         self._machine.release((), list(self._machine.partitions))
 
     async def work(self, client: KafkaClient, now_ms: int) -> None:
-        """Read new records and deliver due entries, until there is nothing to do.
+        """Deliver due entries, read new records, and so on until there is nothing to do.
 
         Raises:
             ClientError: A request failed.
         """
-        while True:
-            await self._read(client)
-            self._counts = await list_topics(client)
-            plan = self._machine.plan_intake(now_ms) or self._machine.plan_delivery(now_ms)
+        await self._refresh(client)
+        while (due_ms := self._machine.next_due_ms()) is not None and due_ms <= now_ms:
+            step_ms = min(max(due_ms, self._reached_ms), now_ms)
+            plan = self._machine.plan_delivery(step_ms)
             if plan is None:
-                return
+                break
             await self._carry_out(client, plan, now_ms)
-            self._machine.committed(plan)
+            self._reached_ms = step_ms
+        self._reached_ms = now_ms
+        while plan := self._machine.plan_intake(now_ms) or self._machine.plan_delivery(now_ms):
+            await self._carry_out(client, plan, now_ms)
+
+    async def _refresh(self, client: KafkaClient) -> None:
+        await self._read(client)
+        self._counts = await list_topics(client)
 
     async def _read(self, client: KafkaClient) -> None:
         partition = self._machine.partitions[0]
@@ -117,21 +149,58 @@ class KitService:
         self._positions = reader.positions
 
     async def _carry_out(self, client: KafkaClient, plan: TransactionPlan, now_ms: int) -> None:
-        for output in plan.records(self._pending.topic):
-            await self._sender.send(
-                client,
-                OutgoingRecord(
-                    topic=output.topic,
-                    partition=output.partition,
-                    key=output.key,
-                    value=output.value,
-                    headers=tuple(output.headers),
-                    timestamp_ms=now_ms,
-                ),
-            )
+        """Write a plan's records, and read what was written and produced meanwhile.
+
+        If the broker refuses a record for good, the machine plans again, with a dead letter.
+        """
+        refusals: dict[str, str] = {}
+        is_written = False
+        try:
+            await self._write(client, plan, now_ms, refusals)
+            is_written = not refusals
+        finally:
+            if not is_written:
+                self._machine.aborted(plan, refusals)
+        if is_written:
+            self._machine.committed(plan)
+            self._written -= {(output.cause, output.topic) for output in plan.outputs}
+        await self._refresh(client)
+
+    async def _write(
+        self, client: KafkaClient, plan: TransactionPlan, now_ms: int, refusals: dict[str, str]
+    ) -> None:
+        for output in plan.outputs:
+            if (output.cause, output.topic) in self._written:
+                continue
+            try:
+                await self._send(client, output, now_ms)
+            except ClientError as error:
+                if error.code not in _FINAL:
+                    raise
+                refusals[output.cause] = str(error)
+            else:
+                self._written.add((output.cause, output.topic))
+        if refusals:
+            return
+        for partition, name in plan.ended:
+            ended = OutputRecord(self._pending.topic, partition, name.encode(), None, (), name)
+            await self._send(client, ended, now_ms)
         offsets = {TopicPartition(*place): offset for place, offset in plan.input_offsets.items()}
         if offsets:
             await commit(client, self._rules.group, offsets)
+
+    async def _send(self, client: KafkaClient, output: OutputRecord, now_ms: int) -> None:
+        await self._sender.send(
+            client,
+            OutgoingRecord(
+                topic=output.topic,
+                partition=output.partition,
+                key=output.key,
+                value=output.value,
+                headers=tuple(output.headers),
+                timestamp_ms=now_ms,
+            ),
+        )
 
 
 def _received(place: TopicPartition, record: Record) -> ReceivedRecord:

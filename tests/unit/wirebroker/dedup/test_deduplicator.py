@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -39,7 +41,7 @@ class ConfluentMessage:
         return [message_id("m1")]
 
 
-@pytest.fixture(params=["memory", "sqlite", "database"])
+@pytest.fixture(params=["memory", "sqlite", "numeric", "named"])
 def store(request, tmp_path):
     if request.param == "memory":
         yield MemoryStore()
@@ -48,7 +50,7 @@ def store(request, tmp_path):
     made = (
         SqliteStore(path)
         if request.param == "sqlite"
-        else DatabaseStore(sqlite3.connect(path), table="seen", paramstyle="numeric")
+        else DatabaseStore(sqlite3.connect(path), table="seen", paramstyle=request.param)
     )
     yield made
     made.connection.close()
@@ -159,7 +161,7 @@ def test_bad_use_is_refused():
     with pytest.raises(ValueError, match="not a table"):
         DatabaseStore(None, table="a; b")
     with pytest.raises(ValueError, match="paramstyle"):
-        DatabaseStore(None, paramstyle="named")
+        DatabaseStore(None, paramstyle="positional")
 
 
 @pytest.mark.parametrize(
@@ -214,3 +216,73 @@ def test_a_trim_of_the_memory_store_reads_no_recent_ids():
     store.trim(10, 995)
     assert min(store._seen_ms.values()) == 10
     assert store._seen_ms.read == 11
+
+
+def test_a_failed_trim_does_not_make_a_processed_message_fail(tmp_path, caplog):
+    store = SqliteStore(tmp_path / "seen.sqlite")
+    store.connection.execute("CREATE TABLE orders (number INTEGER)")
+    store.connection.execute(
+        "CREATE TRIGGER keep BEFORE DELETE ON processed_messages"
+        " BEGIN INSERT INTO orders VALUES (9); SELECT RAISE(FAIL, 'read only'); END"
+    )
+    clock = SetClock()
+    with Deduplicator(store, clock=clock).once(record("m1")):
+        pass
+    clock.ms += 1_000_000_000
+    deduplicator = Deduplicator(store, clock=clock)
+    with deduplicator.once(record("m2")) as is_new:
+        assert is_new
+    assert "cannot delete old ids" in caplog.text
+    assert "read only" in caplog.text
+    assert not store.connection.in_transaction
+    with pytest.raises(sqlite3.IntegrityError, match="read only"):
+        deduplicator.trim()
+    assert not store.connection.in_transaction
+    assert not is_known(Deduplicator(store), "m3")
+    store.connection.close()
+
+
+def test_a_long_id_that_is_no_text_is_shortened_in_the_error():
+    identity: Any = ["m"] * 100_000
+    deduplicator = Deduplicator(MemoryStore(), id_of=lambda _record: identity)
+    with (
+        pytest.raises(TypeError, match="an id must be str or bytes") as caught,
+        deduplicator.once(record("m1")),
+    ):
+        pass
+    assert len(str(caught.value)) < 300
+
+
+def number_of(_record):
+    return 0
+
+
+@pytest.mark.parametrize("identity", [0, 7, 1.5, bytearray(b"m1"), ("m", 1)])
+def test_an_id_that_is_no_text_is_refused_with_the_name_of_the_function(identity, monkeypatch):
+    deduplicator = Deduplicator(MemoryStore(), id_of=lambda _record: identity)
+    with (
+        pytest.raises(TypeError, match=rf"<lambda> returned {re.escape(repr(identity))}"),
+        deduplicator.once(record("m1")),
+    ):
+        pass
+    named = Deduplicator(MemoryStore(), id_of=number_of)
+    with pytest.raises(TypeError, match="number_of returned 0"), named.once(record("m1")):
+        pass
+
+
+def test_ids_that_differ_in_case_or_spaces_are_two(store):
+    deduplicator = Deduplicator(store)
+    for identity in ("m1", "M1", "m1 "):
+        with deduplicator.once(record(identity)) as is_new:
+            assert is_new
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "RTRIM"])
+def test_a_column_that_does_not_compare_exactly_is_refused(collation):
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        f"CREATE TABLE seen (id VARCHAR(512) COLLATE {collation} PRIMARY KEY, seen_ms BIGINT)"
+    )
+    with pytest.raises(ValueError, match="column id of table seen does not compare"):
+        DatabaseStore(connection, table="seen")
+    connection.close()

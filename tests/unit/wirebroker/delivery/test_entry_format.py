@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.wirebroker.delivery.delivery_kit import NOW, MachineRun
+from wirebroker.base.dead_letter_headers import read_dead_letter_headers
 from wirebroker.delivery.model.entry import (
     EntryCommand,
     EntryFormatError,
@@ -61,3 +64,33 @@ def test_the_format_is_fixed():
         b"\x01\x01\x00\x01\x00\x00\x00\x19\x00\x00\x00\x00\x00\x00\x01\x02x"
         b"orders\0d.dead-letters\0\0\0000\x10\x00\x00\x00\x02k\x02v\x00"
     )
+
+
+# Other software may give its entries other names
+
+NAMES = pytest.mark.parametrize("name", ["my-own-name", "mine/1", "a/b/c/d"])
+
+
+def foreign_entry(name: str, target: str) -> tuple[bytes, bytes]:
+    """Return a valid entry's record, as other software may write it."""
+    fields = (target, None, None, None, 0, "deliver.dead-letters", None, b"v", ())
+    return name.encode(), encode_entry(PendingEntry(name, NOW, *fields))
+
+
+@NAMES
+def test_an_entry_with_another_name_is_delivered(name: str) -> None:
+    run = MachineRun()
+    run.log.append(foreign_entry(name, "orders"))
+    run.apply()
+    assert [record.value for record in run.run(NOW)] == [b"v"]
+
+
+@NAMES
+def test_an_entry_with_another_name_becomes_a_dead_letter(name: str) -> None:
+    run = MachineRun()
+    run.log.append(foreign_entry(name, "missing"))
+    run.apply()
+    (letter,) = run.run(NOW)
+    fields = read_dead_letter_headers(letter.headers)
+    assert letter.topic == "deliver.dead-letters"
+    assert (fields["topic"], fields["partition"], fields["offset"]) == ("deliver", "0", "0")

@@ -160,3 +160,37 @@ def test_an_index_that_is_being_replaced_is_not_counted(tmp_path: Path) -> None:
         file.unlink()
     assert within(figures)["+Inf"] == 0
     assert not any(tmp_path.iterdir())
+
+
+def lateness_of(run: MachineRun, now_ms: int) -> str:
+    """Deliver due records, and return the sum of the lateness in seconds."""
+    figures = DeliveryFigures(SetClock(now_ms))
+    figures.count(delivered(run, now_ms))
+    (total,) = re.findall(
+        r"^wirebroker_delivery_lateness_seconds_sum (.+)$", figures.page(), re.MULTILINE
+    )
+    return total
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "timestamp_ms", "late_s"),
+    [
+        (1_577_836_800_000, NOW, "0.25"),  # in 2020
+        (NOW + 100, NOW, "0.15"),
+        (1_577_836_800_000, NOW + HOUR_MS, "0.0"),
+    ],
+)
+def test_lateness_does_not_count_before_the_record_was_produced(
+    due_ms: int, timestamp_ms: int, late_s: str
+) -> None:
+    run = MachineRun()
+    headers = {"deliver-to": "orders", "deliver-at": due_ms}
+    run.receive(received(headers=headers, timestamp_ms=timestamp_ms))
+    plan = run.machine.plan_intake(NOW)
+    assert plan is not None
+    (output,) = plan.outputs
+    assert output.key is not None
+    run.log.append((output.key, output.value))
+    run.machine.committed(plan)
+    run.apply()
+    assert lateness_of(run, NOW + 250) == late_s

@@ -36,7 +36,25 @@ def test_times():
     assert parse_time("9999-12-31T23:59:59Z") > 253_000_000_000_000
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2027-01-15T08:00:00", "1" * 100, "2027-13-01Z"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2027-01-16T00:00:00Z", "2027-01-16t00:00:00z", "2027-01-15T24:00:00Z"),
+        *("2027-01-15 24:00z", "2027-01-15T24:00:00.000+00:00", "20270115T240000Z"),
+        *("2027-01-15T22:00:00-02:00", "2027-01-16T02:00+02", "2027-W02-6T00:00Z"),
+    ],
+)
+def test_forms_of_one_time(text):
+    assert parse_time(text) == 1_800_057_600_000
+
+
+_NO_TIMES = (
+    *("2027-13-01Z", "2027-01-15T24:00:01Z", "2027-01-15T24:30Z", "2027-01-15T25:00Z"),
+    *("9999-12-31T24:00:00Z", "2027-01-15T23:59:60Z", "2027-01-15T24:00"),
+)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2027-01-15T08:00:00", "1" * 100, *_NO_TIMES])
 def test_other_texts_are_no_times(text):
     with pytest.raises(ValueError, match=r"not a time|no time zone"):
         parse_time(text)

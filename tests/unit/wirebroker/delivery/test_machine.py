@@ -334,3 +334,19 @@ def test_a_dead_letter_goes_to_the_topic_of_the_input_if_that_of_the_source_is_d
     run.receive(received(topic="retry", headers=retried))
     (letter,) = run.run(NOW + 10_000)
     assert (letter.topic, letter.value) == ("retry.dead-letters", b"v")
+
+
+def test_a_right_that_is_lost_between_attempts_leaves_the_dead_letter_complete(monkeypatch):
+    run = MachineRun()
+    run.receive(retried(0, retry_attempts=0))
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    assert letter.topic == "orders.dead-letters"
+    monkeypatch.setattr(TOPICS, "denied", frozenset({"orders.dead-letters"}))
+    run.machine.aborted(plan, {letter.cause: "no right"})
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    assert (letter.topic, letter.value) == ("retry.dead-letters", b"v")
+    run.machine.aborted(plan, {letter.cause: "too large"})
+    plan = run.next_plan(NOW)
+    assert [(each.topic, each.value) for each in plan.outputs] == [("retry.dead-letters", None)]

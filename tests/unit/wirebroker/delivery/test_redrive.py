@@ -9,12 +9,13 @@ import pytest
 from confluent_kafka import KafkaException
 
 from wirebroker.base.clock import SystemClock
-from wirebroker.delivery.letters.letter import LetterFilter
+from wirebroker.delivery.letters.letter import LetterFilter, redriven_headers
 from wirebroker.delivery.letters.redrive import Redrive, RedriveRequest
 from wirebroker.delivery.service.errors import ServiceError
 from wirebroker.delivery.service.write_rights import WriteRights
 
 TOPIC = "orders.dead-letters"
+EXISTING = ("orders", "billing", TOPIC, "__internal")
 
 
 class Message:
@@ -57,8 +58,10 @@ class Cluster:
 
     # -- consumer
 
-    def list_topics(self, topic: str, timeout: float) -> Any:
-        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None})})
+    def list_topics(self, topic: str | None = None, timeout: float = 0) -> Any:
+        del timeout
+        names = [*EXISTING] if topic is None else [topic]
+        return SimpleNamespace(topics=dict.fromkeys(names, SimpleNamespace(partitions={0: None})))
 
     def committed(self, places: list[Any], timeout: float) -> list[Any]:
         return [SimpleNamespace(partition=0, offset=-1, metadata="", error=None) for _ in places]
@@ -167,3 +170,38 @@ def test_a_target_without_the_right_to_write_is_named(monkeypatch):
 def test_a_dead_letter_with_unreadable_headers_is_counted(monkeypatch):
     result = redriven(Cluster("orders", None, "orders"), monkeypatch)
     assert (result.sent, result.unreadable) == ({"orders": 2}, 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("__internal", "it is an internal topic"),
+        ("missing", "there is no such topic"),
+        (TOPIC, "it is the topic of the dead letters"),
+    ],
+)
+def test_a_target_that_cannot_be_used_is_refused_before_anything_is_sent(
+    target, reason, monkeypatch
+):
+    cluster = Cluster("orders")
+    with pytest.raises(ServiceError, match=f"cannot redrive to {target}: {reason}"):
+        redriven(cluster, monkeypatch, target)
+    assert (cluster.position, cluster.sent) == (0, [])
+
+
+def test_a_batch_with_a_letter_of_a_deleted_topic_is_not_sent(monkeypatch):
+    cluster = Cluster("orders", "deleted")
+    with pytest.raises(ServiceError, match="cannot redrive to deleted: there is no such topic"):
+        redriven(cluster, monkeypatch)
+    assert cluster.sent == []
+
+
+def test_a_redriven_record_has_no_id_that_would_replace_a_later_one():
+    headers = (
+        *(("deliver-to", b"orders"), ("deliver-id", b"7"), ("expires-at", b"1")),
+        *(("deliver-original-timestamp", b"5"), ("retry-attempt", b"2"), ("a", None)),
+        ("__dlq.errors.topic", b"deliver"),
+    )
+    kept = (("deliver-to", b"orders"), ("expires-at", b"1"), ("deliver-original-timestamp", b"5"))
+    assert redriven_headers(headers, b"v") == (*kept, ("a", None))
+    assert redriven_headers((("deliver-id", b"7"),), b"v") == (("deliver-id", b"7"),)

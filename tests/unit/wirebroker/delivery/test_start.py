@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from tests.unit.wirebroker.delivery.delivery_kit import PENDING, RULES
 from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
 from wirebroker.base.clock import SystemClock
+from wirebroker.config import ConfigError
 from wirebroker.config.sources.sources import load_config
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
@@ -38,6 +40,23 @@ def test_an_input_topic_that_is_listed_twice_is_read_once():
     flags = {f"wirebroker.delivery.{name}": value for name, value in names.items()}
     config = load_config(file=None, environment={}, flags=flags, is_one_node=False)
     assert rules_of(config).input_topics == ("deliver", "later", "retry")
+
+
+def targets_of(text: str) -> tuple[str, ...] | None:
+    flags = {"wirebroker.delivery.targets": text}
+    return rules_of(load_config(file=None, environment={}, flags=flags, is_one_node=False)).targets
+
+
+@pytest.mark.parametrize("entry", ["t?", "or*ders", "*orders", "a b", "**", "a" * 250, "t?*", "."])
+def test_a_target_that_can_match_no_topic_is_refused(entry: str) -> None:
+    reason = rf"targets: '{re.escape(entry)}' is neither a topic name nor a prefix"
+    with pytest.raises(ConfigError, match=reason):
+        targets_of(f"orders,{entry}")
+
+
+def test_targets_are_topic_names_and_prefixes() -> None:
+    assert targets_of("orders,billing-*,*,.*") == ("orders", "billing-*", "*", ".*")
+    assert targets_of("") == ()
 
 
 class FakeAdmin:
@@ -109,3 +128,44 @@ def test_a_start_that_waits_for_its_topic_looks_at_the_request_to_stop(monkeypat
     with pytest.raises(StoppingError):
         ClusterTopics({}, SystemClock()).create_missing(SETTINGS, stopping)
     assert admin.requests == 4
+
+
+class RefusingAdmin(FakeAdmin):
+    """No topic exists, and none can be created."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("compact")
+        self.names = []
+        self._error = KafkaException(KafkaError(code, "No."))
+
+    def create_topics(self, new_topics: list[Any], **_: Any) -> dict[str, Any]:
+        return {topic.topic: self for topic in new_topics}
+
+    def result(self) -> dict[str, Any]:
+        raise self._error
+
+
+def refused_creation(code: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    admin = RefusingAdmin(code)
+    monkeypatch.setattr("wirebroker.delivery.service.topics.AdminClient", lambda _config: admin)
+    with pytest.raises(ServiceError) as error:
+        ClusterTopics({}, SystemClock()).create_missing(SETTINGS, threading.Event())
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED]
+)
+def test_a_missing_right_to_create_topics_is_named_with_the_commands(code, monkeypatch):
+    message = refused_creation(code, monkeypatch)
+    commands = [line.strip() for line in message.splitlines()[1:]]
+    inputs = SETTINGS.rules.input_topics
+    assert commands == [
+        f"wirebroker acl create --allow User:NAME --operation create --topic {topic}"
+        for topic in (*inputs, *map(dead_letters_of, inputs), PENDING)
+    ]
+
+
+def test_a_topic_that_cannot_be_created_is_named_with_the_reason(monkeypatch):
+    message = refused_creation(KafkaError.INVALID_REPLICATION_FACTOR, monkeypatch)
+    assert message.startswith("topic deliver cannot be created: No. Create it, or")
