@@ -50,7 +50,7 @@ def test_a_service_gets_an_acl(open_screen: OpenScreen, furnished_broker: Broker
     for field, value in (("principal", "User:reports"), ("topic", "orders"), ("group", "reports")):
         page.locator(f"#field-{field}").fill(value)
     clicks.button("Show what it does")
-    page.get_by_text("User:reports gains read").wait_for()
+    page.get_by_text("User:reports gains read, describe on topic orders").wait_for()
     assert screen.accessibility_faults() == []
     screen.shoot("change-acl", is_whole=True)
     clicks.button("Let a service consume")

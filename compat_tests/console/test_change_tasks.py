@@ -124,6 +124,8 @@ FORMS = (
     ("empty-topic", "topic=orders"),
     ("trim-topic", "topic=orders"),
     ("delete-topic", "topic=orders"),
+    ("delete-topics", "topics=orders&topics=payments"),
+    ("alter-broker-loggers", "broker=1"),
     ("alter-topic-configs", "topic=orders"),
     ("alter-broker-configs", "broker=all"),
     ("alter-group-configs", "group=billing"),

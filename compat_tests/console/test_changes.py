@@ -15,7 +15,14 @@ from tests.support.brokers.collectors import collecting
 from tests.support.console.changes import prepared, records_of
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import pause
-from wirebroker.client.configs.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, configs_of
+from wirebroker.client.configs.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    configs_of,
+)
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.group_kinds import describe_any_group
 from wirebroker.client.groups.group_membership import GroupMembership
@@ -121,6 +128,11 @@ def config(kind: int, resource: str, name: str) -> Callable[[Collector, Names], 
     return read
 
 
+async def root_is_error(c: Collector, _names: Names) -> Any:
+    rows = await configs_of(c.client, BROKER_LOGGER, "1", names=["root"])
+    return [row.value for row in rows if row.name == "root"] == ["ERROR"]
+
+
 class Case(NamedTuple):
     """A kind of change with its values, and what is read before and after it."""
 
@@ -150,6 +162,13 @@ CASES = {
     "delete": Case(
         "delete-topic",
         {"topic": "{topic}", "confirm": "{topic}"},
+        partitions,
+        (2, None),
+        (None, None),
+    ),
+    "delete-several": Case(
+        "delete-topics",
+        {"topics": "{topic}\n{target}", "confirm": 2},
         partitions,
         (2, None),
         (None, None),
@@ -203,6 +222,13 @@ CASES = {
         config(BROKER, "", "log.retention.ms"),
         [],
         ["99999999"],
+    ),
+    "broker-loggers": Case(
+        "alter-broker-loggers",
+        {"broker": "1", "set": "root=ERROR"},
+        root_is_error,
+        False,
+        True,
     ),
     "group-configs": Case(
         "alter-group-configs",
@@ -315,6 +341,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("add-partitions", {"topic": "{topic}", "partitions": 1}),
     ("empty-topic", {"topic": "{compacted}"}),
     ("delete-topic", {"topic": "{new}", "confirm": "{new}"}),
+    ("delete-topics", {"topics": "{topic}\n{new}", "confirm": 2}),
+    ("alter-broker-loggers", {"broker": "1", "set": "no.such.logger=INFO"}),
     ("alter-topic-configs", {"topic": "{topic}", "set": "retention.ms=soon"}),
     ("alter-topic-configs", {"topic": "{topic}", "set": "retention.mss=1"}),
     ("alter-broker-configs", {"broker": "1", "set": "process.roles=broker"}),

@@ -15,9 +15,12 @@ SCREENS = [
     ("overview", "/c/dev/", "Records written per second"),
     ("brokers", "/c/dev/brokers", "running"),
     ("broker", "/c/dev/broker?id=1&all=1", "log.retention.hours"),
+    ("loggers", "/c/dev/broker/loggers?id=1", "root"),
     ("quorum", "/c/dev/quorum", "leader"),
     ("topics", "/c/dev/topics?internal=1", "__consumer_offsets"),
+    ("topics-selected", "/c/dev/topics?select=1", "Delete the selected topics"),
     ("topic", "/c/dev/topic?name=orders", "warehouse"),
+    ("written", "/c/dev/topic/written?name=orders&from=7d", "about 3,0"),
     ("configs", "/c/dev/topic/configs?name=orders", "retention.ms"),
     ("messages", "/c/dev/topic/messages?name=orders", "customer-"),
     ("messages-binary", "/c/dev/topic/messages?name=inventory", "deleted"),
@@ -35,7 +38,16 @@ SCREENS = [
     ("missing", "/c/dev/topic?name=none", "There is no topic"),
 ]
 # The others look the same to a browser; the nightly run has them.
-_EACH_DAY = {"overview", "topics", "messages", "record", "group", "failed"}
+_EACH_DAY = {
+    "overview",
+    "topics",
+    "messages",
+    "record",
+    "group",
+    "failed",
+    "written",
+    "topics-selected",
+}
 _CASES = [
     pytest.param(*screen, id=screen[0], marks=() if screen[0] in _EACH_DAY else pytest.mark.nightly)
     for screen in SCREENS

@@ -58,6 +58,60 @@ def test_one_message_is_found_by_its_header(open_screen: OpenScreen):
     assert '"id": 1234' in page.get_by_label("Value as JSON").inner_text()
 
 
+def test_newest_records_until_a_time_are_shown(open_screen: OpenScreen):
+    screen = open_screen("/c/dev/topic/messages?name=orders")
+    page = screen.page
+    page.get_by_text("More filters").click()
+    page.get_by_label("Until (UTC)").fill("2001-01-01T00:00")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("There are no records here.").wait_for()
+    page.get_by_label("Until (UTC)").fill("2100-01-01T00:00")
+    page.get_by_role("button", name="Show").click()
+    page.locator(".record").first.wait_for()
+    page.get_by_label("Until (UTC)").fill("noon")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("'noon' is not a time").wait_for()
+    assert screen.errors == []
+
+
+def test_a_tail_shows_only_matching_records(open_screen: OpenScreen, producer):
+    screen = open_screen("/c/dev/topic/messages?name=tailed")
+    page = screen.page
+    page.get_by_label("Contains").fill("wanted")
+    page.get_by_role("button", name="Live tail").click()
+    page.get_by_text("Waiting for new records that match.").wait_for()
+
+    def is_shown() -> bool:
+        for text in ("other", "wanted", "another"):
+            producer.produce("tailed", f"{text} record")
+        producer.flush(10)
+        return page.locator(".record").count() > 0
+
+    eventually(is_shown, poll_s=0.3)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped.").wait_for()
+    values = page.locator(".record .value").all_inner_texts()
+    assert set(values) == {"wanted record"}
+
+
+def test_topics_are_selected_by_keyboard_to_be_deleted(open_screen: OpenScreen):
+    screen = open_screen("/c/dev/topics")
+    page = screen.page
+    page.get_by_role("link", name="Select topics to delete").press("Enter")
+    for name in ("tailed", "payments"):
+        page.get_by_role("checkbox", name=f"Select {name}", exact=True).press("Space")
+    assert screen.accessibility_faults() == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert screen.overflow() == 0
+    page.get_by_role("button", name="Delete the selected topics").press("Enter")
+    assert page.get_by_label("Topics", exact=True).input_value() == "payments\ntailed"
+    page.get_by_label("Number of topics").fill("2")
+    page.keyboard.press("Enter")
+    page.get_by_text("topic delete").wait_for()
+    assert "payments: delete 1 partition with all its records" in page.locator("main").inner_text()
+    assert screen.errors == []
+
+
 @pytest.mark.nightly
 def test_a_search_by_json_can_be_stopped_and_downloaded(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topic/messages?name=orders&jsonpath=$.order.total+>+390")

@@ -29,6 +29,7 @@ class BrowserAction(NamedTuple):
         result: A text of the result.
         arrange: Prepares what it changes.
         values: The entered values; other fields keep the values of the link.
+        checkboxes: Those that are checked first; `link` is then the name of a button.
         secret: A value that must not be in the plan and in the audit log.
         needs_test_mode: Whether it needs a broker in test mode, which Apache Kafka does not have.
         always_allowed: Why no missing right in Kafka prevents it, or "".
@@ -42,6 +43,7 @@ class BrowserAction(NamedTuple):
     result: str
     arrange: Arrange
     values: Mapping[str, str] = {}
+    checkboxes: tuple[str, ...] = ()
     secret: str = ""
     needs_test_mode: bool = False
     always_allowed: str = ""
@@ -58,6 +60,7 @@ class BrowserAction(NamedTuple):
 
         return self._replace(
             page=fill(self.page),
+            checkboxes=tuple(map(fill, self.checkboxes)),
             link=fill(self.link),
             plan=fill(self.plan),
             command=fill(self.command),

@@ -107,11 +107,12 @@ class ActionSites:
     def _sections(self, site: str) -> str:
         cluster = self._cluster
         if site == OPEN:
-            return console_section("dev", cluster.bootstrap)
+            return "".join(console_section(name, cluster.bootstrap) for name in ("dev", "other"))
         if site == SECURED:
+            users = {f"{user}s": user for user in KAFKA_USERS} | {"other": "operator"}
             return "".join(
-                console_section(f"{user}s", cluster.secured_bootstrap, cluster.folder, user)
-                for user in KAFKA_USERS
+                console_section(name, cluster.secured_bootstrap, cluster.folder, user)
+                for name, user in users.items()
             )
         broker = cluster.test_mode
         if site.startswith(OPEN):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from compat_tests.console.console_site import Screen
 from tests.support.tools.waiting import eventually
@@ -37,15 +37,22 @@ class ActionSteps:
 
     def open_form(self) -> None:
         """Follow the link to the form, once the console has read the content of the page."""
-        link = self._page.get_by_role("link", name=self._action.link, exact=True).first
+        boxes = [
+            self._page.get_by_role("checkbox", name=name, exact=True)
+            for name in self._action.checkboxes
+        ]
+        role: Literal["button", "link"] = "button" if boxes else "link"
+        link = self._page.get_by_role(role, name=self._action.link, exact=True).first
 
         def is_shown() -> bool:
             self._open(self._action.page)
-            return link.count() > 0
+            return link.count() > 0 and all(box.count() == 1 for box in boxes)
 
         eventually(is_shown, poll_s=_POLL_S)
         # Chromium logs the 404 of a topic or group that the console has not read yet.
         self.screen.errors[:] = [text for text in self.screen.errors if "404" not in text]
+        for box in boxes:
+            box.press("Space")
         link.click()
         self._page.get_by_role("button", name=_SHOW).wait_for()
 

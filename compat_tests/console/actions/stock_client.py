@@ -288,6 +288,7 @@ class StockClient:
 _SET_SOURCES = {
     "topic": "DYNAMIC_TOPIC",
     "broker": "DYNAMIC_BROKER",
+    "broker_logger": "DYNAMIC_BROKER_LOGGER",
     "group": ("DYNAMIC_GROUP", "GROUP"),
     "client_metrics": ("DYNAMIC_CLIENT_METRICS", "CLIENT_METRICS"),
 }

@@ -70,8 +70,26 @@ def _ends_with(value: bytes, cluster: ActionCluster, name: str) -> bool:
 def _broker_config(cluster: ActionCluster, _name: str) -> Iterator[Callable[[], bool]]:
     place = ("broker", "2", "log.cleaner.threads")
     cluster.stock.reset_config(*place)
-    yield lambda: cluster.stock.config(*place) == "2"
-    cluster.stock.reset_config(*place)
+    try:
+        yield lambda: cluster.stock.config(*place) == "2"
+    finally:
+        cluster.stock.reset_config(*place)
+
+
+@contextlib.contextmanager
+def _two_deleted_topics(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]]:
+    with _two_topics(cluster, name):
+        yield lambda: _is_deleted(cluster, name) and _is_deleted(cluster, f"{name}-copy")
+
+
+@contextlib.contextmanager
+def _root_logger(cluster: ActionCluster, _name: str) -> Iterator[Callable[[], bool]]:
+    place = ("broker_logger", "2", "root")
+    before = cluster.stock.config(*place) or "INFO"
+    try:
+        yield lambda: cluster.stock.config(*place) == "ERROR"
+    finally:
+        cluster.stock.alter_config(*place[:2], {"root": before})
 
 
 @contextlib.contextmanager
@@ -135,6 +153,17 @@ TOPIC_ACTIONS = (
         arrange=partial(_topic, _is_deleted),
     ),
     BrowserAction(
+        "delete-topics",
+        page="topics?select=1&q={name}",
+        checkboxes=("Select {name}-copy", "Select {name}"),
+        link="Delete the selected topics",
+        values={"confirm": "2"},
+        plan="The records cannot be restored.",
+        command="topic delete",
+        result="2 topics deleted",
+        arrange=_two_deleted_topics,
+    ),
+    BrowserAction(
         "alter-topic-configs",
         page=_TOPIC_PAGE,
         link="Change configs",
@@ -153,6 +182,16 @@ TOPIC_ACTIONS = (
         command="config set",
         result="1 config of broker 2 changed",
         arrange=_broker_config,
+    ),
+    BrowserAction(
+        "alter-broker-loggers",
+        page="broker/loggers?id=2",
+        link="Change levels",
+        values={"set": "root=ERROR"},
+        plan="→ ERROR",
+        command="--entity-type broker-loggers",
+        result="1 logger of broker 2 changed",
+        arrange=_root_logger,
     ),
     BrowserAction(
         "alter-client-metrics",
@@ -183,6 +222,17 @@ TOPIC_ACTIONS = (
         command="wirebroker produce",
         result="stored in {name}-1",
         arrange=partial(_topic, partial(_ends_with, b'{"id": 7}')),
+    ),
+    BrowserAction(
+        "forward-record",
+        page="topic/record?name={name}&partition=1&offset=2",
+        link="Forward to another cluster",
+        values={"cluster": "other", "value": '{"id": 8}'},
+        plan="of cluster other",
+        command="wirebroker produce",
+        result="stored in {name}-1",
+        arrange=partial(_topic, partial(_ends_with, b'{"id": 8}')),
+        always_allowed="the Kafka user of the other cluster may write",
     ),
     BrowserAction(
         "copy-records",

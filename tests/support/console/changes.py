@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import UserDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.console.changes.kinds.table import CHANGES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
@@ -35,13 +38,29 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 
 
+class ReadValues(UserDict[str, str]):
+    """Values of a change, and the names of those that were read."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
 async def prepared(collector: Collector, kind: str, **values: Any) -> PreparedChange:
     """Prepare a change; fields that are not given have their defaults."""
     fields = CHANGES[kind].fields
     unknown = values.keys() - {field.name for field in fields}
     assert not unknown, unknown
     texts = {field.name: str(values.get(field.name, field.default)) for field in fields}
-    return await CHANGES[kind].prepare(collector, texts)
+    read = ReadValues(texts)
+    plan = await CHANGES[kind].prepare(collector, read)
+    ignored = {name for name, value in values.items() if str(value)} - read.names
+    assert not ignored, f"{kind} ignores {ignored}"
+    return plan
 
 
 async def made(collector: Collector, kind: str, **values: Any) -> str:

@@ -12,13 +12,19 @@ from starlette.responses import JSONResponse
 from wirebroker.client.errors import ClientError
 from wirebroker.console.api.json_responses import error_response, failure_response
 from wirebroker.console.audit.audit_log import AuditError
-from wirebroker.console.changes.change import ChangeError
+from wirebroker.console.changes.change import ChangeError, FieldKind
 from wirebroker.console.changes.kinds.table import CHANGES
 from wirebroker.console.changes.making.preparing import prepared_change
 from wirebroker.console.changes.making.runner import NOBODY, BusyError
 from wirebroker.console.changes.making.values import checked_values, values_of_json
 from wirebroker.console.pages.changes import allowed_kind, author_of
-from wirebroker.console.pages.page import allowed_changes, collector_of, console_of, viewer_of
+from wirebroker.console.pages.page import (
+    allowed_changes,
+    collector_of,
+    console_of,
+    other_clusters,
+    viewer_of,
+)
 from wirebroker.console.pages.request_body import sent_json
 
 if TYPE_CHECKING:
@@ -46,7 +52,8 @@ def _kind(kind: ChangeKind) -> dict[str, Any]:
             {
                 "name": field.name,
                 "label": field.label,
-                "kind": field.kind.value,
+                # The clusters differ by user and cluster.
+                "kind": (FieldKind.TEXT if field.name == kind.other_cluster else field.kind).value,
                 "help": field.help,
                 "is_required": field.is_required,
                 "default": field.default,
@@ -64,7 +71,8 @@ async def make(request: Request) -> Response:
     is_dry_run = _is_dry_run(request)
     try:
         values = checked_values(kind, values_of_json(kind, await sent_json(request)))
-        prepared = await prepared_change(kind, collector, values)
+        others = other_clusters(request, kind.name)
+        prepared = await prepared_change(kind, collector, values, others)
     except (ChangeError, ClientError) as error:
         return failure_response(error)
     if is_dry_run:

@@ -7,12 +7,15 @@ check of the role and the audit entry are derived from the declaration.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from wirebroker.console.model.collector import Collector
+
+# Of a value in the audit log, and of a text of a change that has ended.
+MOST_CHARACTERS: Final = 32 << 10
 
 
 class ConsoleRole(enum.IntEnum):
@@ -115,6 +118,10 @@ class ChangeKind(NamedTuple):
         page: The page to return to with the target, such as `topic`; None for the section's list.
         prefill: Returns the values of other fields of a form that is opened with some of them, such
             as the key and value of a record. Raises as `prepare`.
+        other_cluster: The field, a CHOICE, that names the cluster in which the change is made, if
+            that is not the page's. The user needs the role in both.
+        prepare_between: Replaces `prepare` if `other_cluster` is set; its second argument is the
+            other cluster's collector.
     """
 
     name: str
@@ -126,3 +133,18 @@ class ChangeKind(NamedTuple):
     section: str
     page: str | None = None
     prefill: Callable[[Collector, Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = None
+    other_cluster: str = ""
+    prepare_between: (
+        Callable[[Collector, Collector, Mapping[str, str]], Awaitable[PreparedChange]] | None
+    ) = None
+
+    def offering(self, clusters: Sequence[str]) -> ChangeKind:
+        """Return the kind with these clusters as choices of `other_cluster`."""
+        choices = tuple((name, name) for name in clusters)
+        fields = tuple(
+            field._replace(choices=choices, default=clusters[0] if clusters else "")
+            if field.name == self.other_cluster
+            else field
+            for field in self.fields
+        )
+        return self._replace(fields=fields)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _KINDS: Final = {
     "topic": client_configs.TOPIC,
     "broker": client_configs.BROKER,
+    "loggers": client_configs.BROKER_LOGGER,
     "group": client_configs.GROUP,
 }
 # Transactions that a page lists.
@@ -109,7 +110,7 @@ async def group(collector: Collector, name: str) -> GroupInfo:
 
 
 async def configs(collector: Collector, kind: str, name: str) -> list[ConfigEntry]:
-    """Return all configs of a topic, broker or group, with their documentation."""
+    """Return all configs of a topic, broker or group, or the loggers of a broker."""
 
     async def read() -> list[ConfigEntry]:
         return await collector.cluster.timed(

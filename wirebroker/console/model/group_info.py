@@ -163,6 +163,14 @@ class LagOfGroup(NamedTuple):
     is_lag_s_minimum: bool
 
 
+def committed_in(group: GroupInfo, topic: str, partition: int) -> int | None:
+    """Return the committed offset of a group in a partition, or None."""
+    slot = group.ends.slots.slot_of(topic, partition)
+    if group.progress is None or slot is None or slot not in group.progress.slots:
+        return None
+    return group.progress.offsets[group.progress.slots.index(slot)]
+
+
 def group_lag(progress: CommittedOffsets, ends: EndOffsets) -> LagOfGroup:
     """Return the lag of a group, without a value for each partition."""
     latest = ends.samples[-1].numbers if ends.samples else ()

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 
+from wirebroker.console.changes.kinds.loggers import ROOT_LOGGER
 from wirebroker.console.model import details
 from wirebroker.console.pages.config_list import chosen_configs
 from wirebroker.console.pages.page import asked, collector_of, page
 from wirebroker.console.view.formats import number, size
+from wirebroker.console.view.paging import ListQuery, page_of
 from wirebroker.console.view.plots import bar_plot
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from wirebroker.console.model.snapshot import BrokerInfo, ClusterSnapshot
 
 
 async def brokers(request: Request) -> Response:
@@ -36,12 +40,8 @@ async def brokers(request: Request) -> Response:
 async def broker(request: Request) -> Response:
     """Show a broker: its log directories and configs."""
     collector = collector_of(request)
-    text = request.query_params.get("id", "")
-    broker_id = int(text) if text.isascii() and text.isdigit() and len(text) < 11 else -1
-    row = collector.snapshot.brokers.get(broker_id)
-    if row is None:
-        raise HTTPException(404, f"There is no broker {text[:20]!r} in this cluster.")
-    answer = await asked(details.configs(collector, "broker", str(broker_id)))
+    row = _broker_of(request, collector.snapshot)
+    answer = await asked(details.configs(collector, "broker", str(row.broker_id)))
     return page(
         request,
         "broker.html",
@@ -49,6 +49,46 @@ async def broker(request: Request) -> Response:
         broker=row,
         configs=chosen_configs(answer, request.query_params),
     )
+
+
+async def broker_loggers(request: Request) -> Response:
+    """Show a page of a broker's loggers with their levels."""
+    collector = collector_of(request)
+    row = _broker_of(request, collector.snapshot)
+    answer = await asked(details.configs(collector, "loggers", str(row.broker_id)))
+    listed = await page_of(
+        answer.value or [],
+        ListQuery.of(request.query_params),
+        name=lambda logger: logger.name,
+        columns={
+            "name": lambda logger: logger.name,
+            "level": lambda logger: (logger.value or "", logger.name),
+        },
+        default_sort="name",
+    )
+    return page(
+        request,
+        "broker_loggers.html",
+        section="brokers",
+        broker=row,
+        listed=listed,
+        failure=answer.failure,
+        root=ROOT_LOGGER,
+    )
+
+
+def _broker_of(request: Request, snapshot: ClusterSnapshot) -> BrokerInfo:
+    """Return the broker of the parameter `id`.
+
+    Raises:
+        HTTPException: 404, it is not in the snapshot.
+    """
+    text = request.query_params.get("id", "")
+    broker_id = int(text) if text.isascii() and text.isdigit() and len(text) < 11 else -1
+    row = snapshot.brokers.get(broker_id)
+    if row is None:
+        raise HTTPException(404, f"There is no broker {text[:20]!r} in this cluster.")
+    return row
 
 
 async def quorum(request: Request) -> Response:

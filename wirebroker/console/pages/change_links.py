@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _PATHS: Final = {key: path for path, _, key in SECTIONS}
 # Query parameters of pages that are not `name`.
-_PARAMETERS: Final = {"broker": "id"}
+_PARAMETERS: Final = {"broker": "id", "broker/loggers": "id"}
 
 
 def target_url(collector: Collector, kind: ChangeKind, target: str) -> str:

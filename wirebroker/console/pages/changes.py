@@ -25,6 +25,7 @@ from wirebroker.console.pages.page import (
     allowed_changes,
     collector_of,
     console_of,
+    other_clusters,
     page,
     role_of,
     viewer_of,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from wirebroker.console.changes.change import ChangeKind, PreparedChange
+    from wirebroker.console.changes.change import ChangeKind, Field, PreparedChange
     from wirebroker.console.changes.making.pending_plans import PendingPlan
     from wirebroker.console.changes.making.runner import ChangeRun
     from wirebroker.console.model.collector import Collector
@@ -53,9 +54,8 @@ _MOST_LINES: Final = 1000
 async def change_form(request: Request) -> Response:
     """Show the form of a kind of change, with values of the query, or of a plan."""
     kind = allowed_kind(request)
-    sent = dict(request.query_params)
-    plan = _plan(request, kind, sent.pop("plan", ""))
-    values = {field.name: sent.get(field.name, field.default) for field in kind.fields}
+    plan = _plan(request, kind, request.query_params.get("plan", ""))
+    values = {field.name: _value_of_link(request, field) for field in kind.fields}
     if plan is not None:
         return _form(request, kind, plan.values)
     try:
@@ -67,6 +67,14 @@ async def change_form(request: Request) -> Response:
     return _form(request, kind, values)
 
 
+def _value_of_link(request: Request, field: Field) -> str:
+    """Return a field's value in an address; a field of lines may be repeated."""
+    values = request.query_params.getlist(field.name)
+    if not values:
+        return field.default
+    return "\n".join(values) if field.kind is FieldKind.LONG_TEXT else values[-1]
+
+
 async def change_plan(request: Request) -> Response:
     """Show what a change will do, or the form again with what is wrong."""
     kind = allowed_kind(request)
@@ -74,7 +82,9 @@ async def change_plan(request: Request) -> Response:
     values = values_of_form(kind, await sent_form(request))
     try:
         checked = checked_values(kind, values)
-        prepared = await prepared_change(kind, collector, checked)
+        prepared = await prepared_change(
+            kind, collector, checked, other_clusters(request, kind.name)
+        )
     except ChangeError as error:
         return _form(request, kind, values, error=str(error), wrong=error.field)
     except ClientError as error:
@@ -94,7 +104,9 @@ async def change_apply(request: Request) -> Response:
         )
     console_of(request).plans.drop(plan_id)
     try:
-        prepared = await prepared_change(kind, collector, plan.values)
+        prepared = await prepared_change(
+            kind, collector, plan.values, other_clusters(request, kind.name)
+        )
     except (ChangeError, ClientError) as error:
         return _form(request, kind, plan.values, error=str(error))
     if effect_of(prepared) != plan.effect:
@@ -122,7 +134,7 @@ def allowed_kind(request: Request) -> ChangeKind:
     allowed = allowed_changes(request)
     if not allowed.allows(kind.name):
         raise HTTPException(403, refusal_text(kind, is_read_only=allowed.is_read_only))
-    return kind
+    return kind.offering(list(other_clusters(request, kind.name))) if kind.other_cluster else kind
 
 
 def refusal_text(kind: ChangeKind, *, is_read_only: bool) -> str:

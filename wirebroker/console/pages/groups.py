@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 KINDS: Final = ("classic", "consumer", "share", "streams")
+# Of a state in an address.
+_MOST_CHARACTERS: Final = 40
 
 
 async def groups(request: Request) -> Response:
     """Show a page of the groups."""
     snapshot = collector_of(request).snapshot
     kind = request.query_params.get("kind", "")
-    rows = [group for group in snapshot.groups.values() if not kind or group.kind == kind]
+    state = request.query_params.get("state", "")[:_MOST_CHARACTERS]
+    rows = [
+        group
+        for group in snapshot.groups.values()
+        if kind in {"", group.kind} and state in {"", group.state}
+    ]
     listed = await page_of(
         rows,
         ListQuery.of(request.query_params),
@@ -50,6 +57,9 @@ async def groups(request: Request) -> Response:
         sparks=sparks,
         kind=kind,
         kinds=[each for each in KINDS if each in found_kinds],
+        state=state,
+        # The chosen one remains while no group is in it.
+        states=sorted({group.state for group in snapshot.groups.values()} | {state} - {""}),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.console.records.queries import PLACES, ReadQuery, SearchQuery
+from wirebroker.console.records.record_filter import filter_of
 from wirebroker.console.view.formats import parsed_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.console.model.topic_info import TopicInfo
+    from wirebroker.console.records.record_filter import RecordFilter
 
 STARTS: Final = {
     "end": "Newest",
@@ -45,7 +47,7 @@ class MessageForm(NamedTuple):
 
     @property
     def is_search(self) -> bool:
-        """Whether a filter is set."""
+        """Whether a filter is set that only a search applies; *Until* also ends a page."""
         return bool(self.text or self.header or self.header_value or self.jsonpath)
 
     @property
@@ -94,6 +96,7 @@ def read_query(topic: TopicInfo, form: MessageForm) -> ReadQuery:
         start=form.start,
         offset=_offset(form) if form.start == "offset" else 0,
         time_ms=_time(form) if form.start == "time" else 0,
+        until_ms=_until(form),
         limit=form.limit,
         is_committed=form.is_committed,
         positions=_positions(form.position),
@@ -112,7 +115,7 @@ def search_query(topic: TopicInfo, form: MessageForm) -> SearchQuery:
         start=form.start if form.start in {"offset", "time"} else "start",
         offset=_offset(form) if form.start == "offset" else 0,
         time_ms=_time(form) if form.start == "time" else 0,
-        until_ms=parsed_time(form.until) if form.until else None,
+        until_ms=_until(form),
         text=form.text,
         where=form.where,
         header_name=form.header,
@@ -124,6 +127,30 @@ def search_query(topic: TopicInfo, form: MessageForm) -> SearchQuery:
     )
     query.check()
     return query
+
+
+def tail_query(topic: TopicInfo, form: MessageForm) -> tuple[ReadQuery, RecordFilter | None]:
+    """Return the query of a live tail, and its filters.
+
+    Raises:
+        ValueError: A value of the form is wrong; the message is for the viewer.
+    """
+    if form.until:
+        raise ValueError("A live tail has no end: leave Until empty.")
+    return read_query(topic, form), filter_of(search_query(topic, form))
+
+
+def unused_values(form: MessageForm, mode: str) -> tuple[str, ...]:
+    """Return a sentence on each value of the form that page, search or tail does not use."""
+    if mode == "search":
+        bound = f"A search ends at {_SEARCH_HITS} hits; “Records” does not apply."
+        if form.start == "end":
+            start = f"A search begins at the oldest record; “{STARTS['end']}” does not apply."
+            return bound, start
+        return (bound,)
+    if mode == "tail" and form.start != "end":
+        return (f"A live tail begins at the end: “{STARTS[form.start]}” does not apply.",)
+    return ()
 
 
 def position_text(positions: Mapping[int, int]) -> str:
@@ -160,6 +187,10 @@ def _time(form: MessageForm) -> int:
     if not form.time:
         raise ValueError("A time is missing: write 2026-11-22T10:00, in UTC.")
     return parsed_time(form.time)
+
+
+def _until(form: MessageForm) -> int | None:
+    return parsed_time(form.until) if form.until else None
 
 
 def _number(text: str, noun: str) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, StreamingResponse
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.console.model.group_info import committed_in
 from wirebroker.console.pages.message_query import (
     LIMITS,
     STARTS,
@@ -16,11 +18,14 @@ from wirebroker.console.pages.message_query import (
     position_text,
     read_query,
     search_query,
+    tail_query,
+    unused_values,
 )
-from wirebroker.console.pages.page import asked, collector_of, page, topic_of
+from wirebroker.console.pages.page import asked, collector_of, other_clusters, page, topic_of
 from wirebroker.console.records.downloads import download as downloaded
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.view.links import changed_query
+from wirebroker.console.view.paging import ListQuery, page_of
 from wirebroker.console.view.record_rows import byte_views, record_row
 
 if TYPE_CHECKING:
@@ -30,9 +35,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from wirebroker.console.model.collector import Collector
+    from wirebroker.console.model.group_info import GroupInfo
+    from wirebroker.console.model.snapshot import ClusterSnapshot
     from wirebroker.console.model.topic_info import TopicInfo
     from wirebroker.console.pages.message_query import MessageForm
     from wirebroker.console.records.queries import RecordPage
+    from wirebroker.console.view.paging import ListPage
 
 _MEDIA_TYPES: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
@@ -60,6 +68,7 @@ async def messages(request: Request) -> Response:
         limits=LIMITS,
         mode=mode,
         failure=failure,
+        unused=unused_values(form, mode),
         stream_query=request.url.query,
         **values,
     )
@@ -67,18 +76,14 @@ async def messages(request: Request) -> Response:
 
 def _mode(request: Request, topic: TopicInfo, form: MessageForm) -> tuple[str, str | None]:
     """Return page, search, tail, or none with the fault of the form."""
+    is_tail = request.query_params.get("live") == "1"
+    mode = "tail" if is_tail else "search" if form.is_search else "page"
+    check = {"tail": tail_query, "search": search_query, "page": read_query}[mode]
     try:
-        if form.is_search:
-            search_query(topic, form)
-        else:
-            read_query(topic, form)
+        check(topic, form)
     except ValueError as error:
         return "none", str(error)
-    if request.query_params.get("live") == "1":
-        return "tail", None
-    if form.is_search:
-        return "search", None
-    return "page", None
+    return mode, None
 
 
 def _shown(request: Request, collector: Collector, found: RecordPage) -> dict[str, Any]:
@@ -107,6 +112,9 @@ async def record(request: Request) -> Response:
     if shown is not None:
         key = await in_thread(Work.RECORDS, byte_views, shown.key, shown.key_length)
         value = await in_thread(Work.RECORDS, byte_views, shown.value, shown.value_length)
+    readers = None
+    if shown is not None and not is_part:
+        readers = await _readers(request, collector.snapshot, found)
     return page(
         request,
         "record_part.html" if is_part else "record.html",
@@ -119,7 +127,37 @@ async def record(request: Request) -> Response:
         failure=answer.failure,
         key=key,
         value=value,
+        readers=readers,
+        can_forward=bool(other_clusters(request, "forward-record")),
+        reading_of=partial(_reading_of, found.name, partition, offset),
     )
+
+
+async def _readers(
+    request: Request, snapshot: ClusterSnapshot, topic: TopicInfo
+) -> ListPage[GroupInfo]:
+    """Return a page of the groups that committed offsets for a topic."""
+    groups = [snapshot.groups[name] for name in topic.groups if name in snapshot.groups]
+    return await page_of(
+        groups,
+        ListQuery.of(request.query_params),
+        name=lambda group: group.name,
+        columns={"name": lambda group: group.name},
+        default_sort="name",
+    )
+
+
+def _reading_of(
+    topic: str, partition: int, offset: int, group: GroupInfo
+) -> tuple[int | None, str]:
+    """Return a group's committed offset in a partition, and whether it is above an offset."""
+    committed = committed_in(group, topic, partition)
+    if committed is None:
+        return None, "no offset"
+    if committed > offset:
+        return committed, "passed"
+    # Members of a share group may have acknowledged later records.
+    return committed, "unknown" if group.kind == "share" else "not committed yet"
 
 
 async def download(request: Request) -> Response:

@@ -26,10 +26,13 @@ _MINUTE_MS: Final = 60_000
 
 
 class HangingSearch(NamedTuple):
-    """A search for transactions that no coordinator ends; without a topic, none."""
+    """A search for transactions that no coordinator ends; without a topic, none.
+
+    `minutes` is as it was entered.
+    """
 
     topic: str
-    minutes: int
+    minutes: str
     rows: list[PartitionProducer]
     failure: str | None
 
@@ -64,13 +67,14 @@ async def transactions(request: Request) -> Response:
 async def _hanging(request: Request, collector: Collector) -> HangingSearch:
     """Search the topic of the parameter `topic`, if there is one."""
     topic = request.query_params.get("topic", "").strip()[:_MOST_CHARACTERS]
-    text = request.query_params.get("minutes", "")
-    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
-    minutes = int(text) if is_number else _DEFAULT_MINUTES
+    text = request.query_params.get("minutes", "").strip() or str(_DEFAULT_MINUTES)
     if not topic:
-        return HangingSearch(topic, minutes, [], None)
-    answer = await asked(details.hanging(collector, topic, minutes * _MINUTE_MS))
-    return HangingSearch(topic, minutes, answer.value or [], answer.failure)
+        return HangingSearch(topic, text, [], None)
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        fault = f"the minutes must be a number of at most {_MOST_DIGITS} digits, not {text[:40]!r}"
+        return HangingSearch(topic, text, [], fault)
+    answer = await asked(details.hanging(collector, topic, int(text) * _MINUTE_MS))
+    return HangingSearch(topic, text, answer.value or [], answer.failure)
 
 
 async def reassignments(request: Request) -> Response:

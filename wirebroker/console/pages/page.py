@@ -125,6 +125,19 @@ def allowed_changes(request: Request) -> AllowedChanges:
     return AllowedChanges(role_of(request), is_read_only=console_of(request).is_read_only)
 
 
+def other_clusters(request: Request, change: str) -> dict[str, Collector]:
+    """Return the other clusters in which the user may make a change of this kind."""
+    console = console_of(request)
+    found: dict[str, Collector] = {}
+    for name, collector in visible_collectors(request).items():
+        role = viewer_of(request).grants.role_in(name)
+        assert role is not None
+        allowed = AllowedChanges(role, is_read_only=console.is_read_only)
+        if name != request.path_params["cluster"] and allowed.allows(change):
+            found[name] = collector
+    return found
+
+
 def topic_of(request: Request, snapshot: ClusterSnapshot) -> TopicInfo:
     """Return the topic of the parameter `name`.
 

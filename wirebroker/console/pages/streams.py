@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import ClientError
-from wirebroker.console.pages.message_query import form_of, read_query, search_query
+from wirebroker.console.pages.message_query import form_of, search_query, tail_query
 from wirebroker.console.pages.page import collector_of, console_of, topic_of
 from wirebroker.console.records.search import search as searched
 from wirebroker.console.records.tail import tail as tailed
@@ -148,15 +148,15 @@ async def search(request: Request) -> Response:
 
 
 async def tail(request: Request) -> Response:
-    """Stream records as they are written."""
+    """Stream the matching records as they are written."""
     collector = collector_of(request)
     found = topic_of(request, collector.snapshot)
     try:
-        query = read_query(found, form_of(request.query_params))
+        query, record_filter = tail_query(found, form_of(request.query_params))
     except ValueError as error:
         return PlainTextResponse(f"{error}\n", status_code=400)
     passed = PassedRecords(is_tail=True)
-    records = tailed(collector, query)
+    records = tailed(collector, query, record_filter)
     return _streamed(_passed_on(request, passed, records, pause_s=_TAIL_PAUSE_S))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.records.one_partition import PartitionFetcher
 from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
-from wirebroker.console.records.positions import begins_of, ranges_of
+from wirebroker.console.records.positions import begins_of, ranges_of, ranges_until
 from wirebroker.console.records.queries import (
     MOST_ON_PAGE,
     STARTS,
@@ -63,7 +63,11 @@ async def read_page(collector: Collector, query: ReadQuery) -> RecordPage:
     if query.start not in STARTS or not 1 <= query.limit <= MOST_ON_PAGE:
         raise ValueError(f"a page has 1 to {MOST_ON_PAGE} records from {', '.join(STARTS)}")
     client = collector.client
-    ranges = await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed)
+    ranges = await ranges_until(
+        client,
+        await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed),
+        query.until_ms,
+    )
     reader = _PageReader(PartitionFetcher(client, is_committed=query.is_committed), query)
     if query.positions is not None:
         begins = {

@@ -59,6 +59,14 @@ async def ranges_of(
     return {place: StoredOffsets(starts[place], ends[place]) for place in places}
 
 
+async def ranges_until(
+    client: KafkaClient, ranges: dict[TopicPartition, StoredOffsets], until_ms: int | None
+) -> dict[TopicPartition, StoredOffsets]:
+    """Return the ranges up to a time (None for all)."""
+    ends = await ends_of(client, ranges, until_ms)
+    return {place: span._replace(end=ends[place]) for place, span in ranges.items()}
+
+
 async def begins_of(
     client: KafkaClient,
     ranges: dict[TopicPartition, StoredOffsets],

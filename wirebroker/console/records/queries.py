@@ -26,6 +26,7 @@ class ReadQuery(NamedTuple):
         partitions: None for all.
         start: start, offset, time, or end for the newest records.
         time_ms: For `time`: the first records at or after it.
+        until_ms: Each partition ends before its first record with a later timestamp.
         limit: 1 to 500 records.
         max_value_bytes: Longer keys, values and header values are cut.
         max_headers: Further headers are omitted.
@@ -39,6 +40,7 @@ class ReadQuery(NamedTuple):
     start: str = "end"
     offset: int = 0
     time_ms: int = 0
+    until_ms: int | None = None
     limit: int = 50
     max_value_bytes: int = SHOWN_BYTES
     max_headers: int = SHOWN_HEADERS

@@ -14,21 +14,28 @@ if TYPE_CHECKING:
 
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.records.queries import FoundRecord, ReadQuery
+    from wirebroker.console.records.record_filter import RecordFilter
 
 _WAIT_MS: Final = 500
 
 
-async def tail(collector: Collector, query: ReadQuery) -> AsyncGenerator[FoundRecord, None]:
-    """Yield the records that are written from now on, or from `query.positions`, until closed.
+async def tail(
+    collector: Collector, query: ReadQuery, record_filter: RecordFilter | None = None
+) -> AsyncGenerator[FoundRecord, None]:
+    """Yield the matching records that are written from now on, or from `query.positions`.
 
-    A slow reader gets all records, later.
+    It ends when it is closed. A slow reader gets all records, later.
 
     Raises:
         ClientError: The topic cannot be read.
     """
     client = collector.client
     rules = ScanRules(
-        None, query.is_committed, query.is_control, query.max_value_bytes, query.max_headers
+        record_filter,
+        query.is_committed,
+        query.is_control,
+        query.max_value_bytes,
+        query.max_headers,
     )
     ranges = await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed)
     positions = query.positions or {}

@@ -36,6 +36,25 @@ PATTERN: Final = Field(
     choices=(("literal", "exactly this name"), ("prefixed", "all names that begin with it")),
 )
 TOPIC: Final = Field("topic", "Topic", help="A name, or * for all topics.")
+PRODUCER_FIELDS: Final = (
+    PRINCIPAL,
+    TOPIC,
+    Field(
+        "transactional_id",
+        "Transactional id",
+        help="For producers with transactions; * for all.",
+        is_required=False,
+    ),
+    PATTERN,
+    HOST,
+)
+CONSUMER_FIELDS: Final = (
+    PRINCIPAL,
+    TOPIC,
+    Field("group", "Group", help="Its consumer group; * for all groups."),
+    PATTERN,
+    HOST,
+)
 RULE_FIELDS: Final = (
     PRINCIPAL,
     Field(
@@ -114,15 +133,17 @@ def rule_of_values(values: Mapping[str, str]) -> AccessRule:
 
 def rule_text(rule: AccessRule) -> str:
     """Return an ACL in a sentence."""
-    kind, name = rule.resource_type.replace("_", " "), rule.resource_name
-    if rule.pattern_type == "prefixed":
-        resource = f"all {kind}s that begin with {name}"
-    elif name == WILDCARD:
-        resource = f"all {kind}s"
-    else:
-        resource = f"{kind} {name}"
+    resource = names_text(rule.resource_type, rule.resource_name, rule.pattern_type)
     host = "any host" if rule.host == EVERY_HOST else rule.host
     return f"{rule.permission} {rule.principal} to {rule.operation} on {resource} from {host}"
+
+
+def names_text(resource_type: str, name: str, pattern: str) -> str:
+    """Return the resources of a pattern, such as `all topics that begin with ord`."""
+    kind = resource_type.replace("_", " ")
+    if pattern == "prefixed":
+        return f"all {kind}s that begin with {name}"
+    return f"all {kind}s" if name == WILDCARD else f"{kind} {name}"
 
 
 def _resource_flags(rule: AccessRule) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.client.errors import ClientError
 from wirebroker.client.records.json_lines import record_line
 from wirebroker.client.records.partitioning import Partitioner, partition_for
 from wirebroker.client.records.producing import TopicWriter
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.batch import BareRecord
     from wirebroker.console.model.collector import Collector
+    from wirebroker.console.model.settings import ClusterSettings
 
 _MOST_PARTITION: Final = (1 << 31) - 1
 # A longer record is not part of the command, which copies it instead.
@@ -43,9 +45,7 @@ _MOST_COMMAND_BYTES: Final = 32 << 10
 
 async def _produce(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     record = record_of(values)
-    return await _writing(
-        collector, values, record, f"Write a record to topic {values['topic']}", ()
-    )
+    return await _writing(collector, values, record, f"Write a record to topic {values['topic']}")
 
 
 async def _resend(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
@@ -53,15 +53,64 @@ async def _resend(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     record = record_of(values, source)
     place = f"{values['source_topic']}-{values['source_partition']}"
     origin = f"{place} at offset {values['source_offset']}"
-    is_same = (*record[:2], list(record[2])) == (*source[:2], list(source[2]))
-    changes = () if is_same else ("the record is changed before it is written",)
     return await _writing(
         collector,
         values,
         record,
         f"Write the record of {origin} to topic {values['topic']} again",
-        changes,
+        is_edited=_is_edited(record, source),
     )
+
+
+async def _forward(
+    collector: Collector, other: Collector, values: Mapping[str, str]
+) -> PreparedChange:
+    """Return the plan that writes a record of one cluster to another one."""
+    source = await _source(collector, values)
+    record = record_of(values, source)
+    name = other.settings.name
+    try:
+        plan = await _writing(
+            other,
+            values,
+            record,
+            _forward_text(values),
+            is_edited=_is_edited(record, source),
+            origin=collector,
+        )
+    except ClientError as error:
+        raise _of_cluster(name, error) from error
+    write = plan.apply
+
+    async def apply() -> str:
+        try:
+            stored = await write()
+        except ClientError as error:
+            raise _of_cluster(name, error) from error
+        return f"{stored} of cluster {name} (user in Kafka: {other.kafka_user})"
+
+    return plan._replace(apply=apply, notes=(f"user in Kafka there: {other.kafka_user}",))
+
+
+def _of_cluster(name: str, error: ClientError) -> ClientError:
+    """Return an error that names its cluster."""
+    return ClientError(f"cluster {name}: {error}", code=error.code, broker_message=error.told)
+
+
+def _forward_text(values: Mapping[str, str]) -> str:
+    origin = f"{values['source_topic']}-{values['source_partition']}"
+    return (
+        f"Write the record of {origin} at offset {values['source_offset']} to topic"
+        f" {values['topic']} of cluster {values['cluster']}"
+    )
+
+
+async def _not_alone(_collector: Collector, _values: Mapping[str, str]) -> PreparedChange:
+    raise ChangeError("name the other cluster", "cluster")
+
+
+def _is_edited(record: BareRecord, source: BareRecord) -> bool:
+    return (*record[:2], list(record[2])) != (*source[:2], list(source[2]))
 
 
 async def _source(collector: Collector, values: Mapping[str, str]) -> BareRecord:
@@ -80,9 +129,11 @@ async def _source(collector: Collector, values: Mapping[str, str]) -> BareRecord
     if found.control is not None:
         raise ChangeError("this is a control record, which only brokers write", "source_offset")
     if found.is_cut:
+        is_forwarded = "cluster" in values
+        way = "wirebroker consume --json and wirebroker produce --json"
         raise ChangeError(
             "the record has a key or value of more than 1 MiB, or more than 100 headers: copy it"
-            " with Copy records",
+            f" with {way if is_forwarded else 'Copy records'}",
             "source_offset",
         )
     return found.key, found.value, found.headers
@@ -98,13 +149,21 @@ async def _writing(
     values: Mapping[str, str],
     record: BareRecord,
     summary: str,
-    changes: tuple[str, ...],
+    *,
+    is_edited: bool = False,
+    origin: Collector | None = None,
 ) -> PreparedChange:
+    """Return the plan that writes a record, which may come from another cluster."""
     topic = values["topic"]
     client = collector.client
     count = len(await partitions_of(client, [topic]))
-    partition = _partition(values, record, count)
+    partition = _partition(values, record, count, collector.settings.name)
     chosen = "chosen when it is written" if partition is None else str(partition)
+    changes = ("the record is changed before it is written",) if is_edited else ()
+    settings = collector.settings
+    if origin is not None:
+        # Not every viewer of the record's cluster may know the other one's address.
+        settings = settings._replace(bootstrap=f"BROKERS_OF_{settings.name}")
 
     async def apply() -> str:
         writer = TopicWriter(client, topic, Codec.NONE)
@@ -118,17 +177,20 @@ async def _writing(
     return PreparedChange(
         summary,
         (*changes, f"partition: {chosen}", *record_lines(record)),
-        _command(collector, values, record, is_edited=bool(changes)),
+        _command((origin or collector).settings, settings, values, record, is_edited=is_edited),
         apply,
     )
 
 
-def _partition(values: Mapping[str, str], record: BareRecord, count: int) -> int | None:
+def _partition(
+    values: Mapping[str, str], record: BareRecord, count: int, cluster: str
+) -> int | None:
     """Return the partition of a record, as Java's producer chooses it; None without a key."""
     partition = number_of(values, "partition", 0, _MOST_PARTITION)
     if partition is not None and partition >= count:
+        existing = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
         raise ChangeError(
-            f"there is no partition {partition}: the topic has {count}, from 0 on", "partition"
+            f"topic {values['topic']} of cluster {cluster} has {existing}", "partition"
         )
     if partition is None and record[0] is not None:
         return partition_for(record[0], count)
@@ -136,9 +198,13 @@ def _partition(values: Mapping[str, str], record: BareRecord, count: int) -> int
 
 
 def _command(
-    collector: Collector, values: Mapping[str, str], record: BareRecord, *, is_edited: bool
+    source: ClusterSettings,
+    settings: ClusterSettings,
+    values: Mapping[str, str],
+    record: BareRecord,
+    *,
+    is_edited: bool,
 ) -> str:
-    settings = collector.settings
     partition = values["partition"].strip()
     flags = ["--json", *(["-p", partition] if partition else [])]
     producing = verb_line(settings, "produce", flags, [values["topic"]])
@@ -148,11 +214,17 @@ def _command(
     if is_edited or "source_topic" not in values:
         return f"{producing} < FILE"
     place = ["-p", values["source_partition"], "-o", values["source_offset"], "-n", "1", "--json"]
-    consuming = verb_line(settings, "consume", place, [values["source_topic"]])
+    consuming = verb_line(source, "consume", place, [values["source_topic"]])
     return f"{consuming} | {producing}"
 
 
 _TOPIC: Final = Field("topic", "Topic")
+_SOURCE: Final = (
+    Field("source_topic", "Topic of the record"),
+    Field("source_partition", "Its partition", FieldKind.NUMBER),
+    Field("source_offset", "Its offset", FieldKind.NUMBER),
+)
+_OTHER_CLUSTER: Final = "Another cluster of this console, in which you have the role operator."
 _PARTITION: Final = Field(
     "partition",
     "Partition",
@@ -177,9 +249,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         "Edit and resend a record",
         ConsoleRole.OPERATOR,
         (
-            Field("source_topic", "Topic of the record"),
-            Field("source_partition", "Its partition", FieldKind.NUMBER),
-            Field("source_offset", "Its offset", FieldKind.NUMBER),
+            *_SOURCE,
             _TOPIC._replace(label="Write it to topic"),
             _PARTITION,
             *record_fields(has_source=True),
@@ -189,6 +259,25 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         "topics",
         "topic/messages",
         _prefilled,
+    ),
+    ChangeKind(
+        "forward-record",
+        "Forward a record to another cluster",
+        ConsoleRole.OPERATOR,
+        (
+            *_SOURCE,
+            Field("cluster", "To cluster", FieldKind.CHOICE, _OTHER_CLUSTER),
+            _TOPIC._replace(label="Write it to topic", help="It must exist there."),
+            _PARTITION,
+            *record_fields(has_source=True),
+        ),
+        "source_topic",
+        _not_alone,
+        "topics",
+        "topic/messages",
+        _prefilled,
+        "cluster",
+        _forward,
     ),
     *copies.KINDS,
 )

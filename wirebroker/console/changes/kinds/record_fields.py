@@ -72,6 +72,7 @@ def record_of(values: Mapping[str, str], source: BareRecord | None = None) -> Ba
     Raises:
         ChangeError: A field has another form, or the record is too large.
     """
+    _check_unused(values, source)
     key = _bytes_of(values, "key")
     value = _bytes_of(values, "value")
     if source is not None and values["key_form"] == SAME:
@@ -88,6 +89,26 @@ def record_of(values: Mapping[str, str], source: BareRecord | None = None) -> Ba
     if size > MOST_BYTES and source is None:
         raise ChangeError(f"a record of at most {MOST_BYTES:,} bytes can be entered", "value")
     return key, value, headers
+
+
+def _check_unused(values: Mapping[str, str], source: BareRecord | None) -> None:
+    """Refuse a key, value or headers that the chosen form does not use.
+
+    A form that was opened with a record has its texts, which may remain.
+    """
+    for name in ("key", "value", "headers"):
+        form, text = values.get(f"{name}_form", TEXT), values[name]
+        if form in {SAME, _NULL} and text:
+            if source is not None and text == fields_of(source)[name]:
+                continue
+            noun = "headers are" if name == "headers" else f"a {name} is"
+            label = "Headers are" if name == "headers" else f"{name.capitalize()} is"
+            choice = "As in the record" if form == SAME else "Null"
+            raise ChangeError(
+                f"{noun} entered, but “{label}” says “{choice}”: choose the form of the {name}, or"
+                " clear this field",
+                name,
+            )
 
 
 def _bytes_of(values: Mapping[str, str], field: str) -> bytes | None:

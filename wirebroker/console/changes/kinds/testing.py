@@ -42,6 +42,7 @@ _FAULT_KINDS: Final = (
     ("fail_fsync", "fail when files are synced"),
     ("disk_full", "fail as if the disk were full"),
 )
+_BEFORE_APPEND: Final = "before_append"
 _OF_TIME: Final = frozenset({"delay", "throttle"})
 _OF_DISK: Final = frozenset({"fail_fsync", "disk_full"})
 _DUE: Final = "work that is due by then is done first: retention, timeouts, expired sessions"
@@ -119,6 +120,7 @@ def _fault(values: Mapping[str, str]) -> dict[str, Any]:
         raise ChangeError("an error needs a request and an error code", missing)
     if kind in _OF_TIME and not values["delay_ms"]:
         raise ChangeError("for how many milliseconds?", "delay_ms")
+    _check_unused(kind, values)
     return {
         "kind": kind,
         "api": values["api"].upper() or None,
@@ -129,6 +131,24 @@ def _fault(values: Mapping[str, str]) -> dict[str, Any]:
         "delay_ms": number_of(values, "delay_ms", 1, _MOST_MS) if kind in _OF_TIME else None,
         "times": number_of(values, "times", 1, _MOST_TIMES),
     }
+
+
+def _check_unused(kind: str, values: Mapping[str, str]) -> None:
+    """Refuse values that a fault of this kind does not have."""
+    if values["error"] and kind != "error":
+        raise ChangeError("only the fault “error” has an error code: leave it empty", "error")
+    if values["delay_ms"] and kind not in _OF_TIME:
+        raise ChangeError(
+            "only a delay or a throttle has milliseconds: leave them empty", "delay_ms"
+        )
+    if values["when"] != _BEFORE_APPEND and kind != "disconnect":
+        raise ChangeError(
+            "“When” applies only to a closed connection: leave it at “before records are written”",
+            "when",
+        )
+    given = [name for name in ("api", "topic", "client_id") if values[name]]
+    if given and kind in _OF_DISK:
+        raise ChangeError("a fault of the disk has no requests: leave this empty", given[0])
 
 
 async def _add_fault(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
@@ -256,9 +276,9 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
                 "When",
                 FieldKind.CHOICE,
                 help="For a closed connection.",
-                default="before_append",
+                default=_BEFORE_APPEND,
                 choices=(
-                    ("before_append", "before records are written"),
+                    (_BEFORE_APPEND, "before records are written"),
                     ("after_append", "after records are written"),
                 ),
             ),

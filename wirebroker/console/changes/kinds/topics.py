@@ -10,6 +10,7 @@ from wirebroker.client.configs.configs import TOPIC, check_names, configs_of
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
 from wirebroker.console.changes.change import (
+    MOST_CHARACTERS,
     ChangeError,
     ChangeKind,
     ConsoleRole,
@@ -18,11 +19,12 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import verb_line
-from wirebroker.console.changes.field_values import number_of, settings_of
+from wirebroker.console.changes.field_values import lines_of, number_of, settings_of
 from wirebroker.console.changes.kinds import trims
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from wirebroker.console.model.collector import Collector
 
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 _MOST_PARTITIONS: Final = (1 << 31) - 1
 _MOST_REPLICAS: Final = (1 << 15) - 1
 _BROKERS_DEFAULT: Final = "the brokers' default"
+_NOT_RESTORED: Final = "The records cannot be restored."
+# What is lost with an internal topic.
+_LOST_STATE: Final = {
+    "__consumer_offsets": "all groups lose their members and committed offsets",
+    "__transaction_state": "open transactions and the epochs of all transactional ids are lost",
+    "__share_group_state": "all share groups lose which records were acknowledged",
+}
 
 
 async def _create(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
@@ -124,10 +133,60 @@ async def _delete(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     readers = [f"Groups have offsets in it: {few_of(groups, 5)}."] if groups else []
     return PreparedChange(
         f"Delete topic {topic}",
-        (f"{counted(len(found.partitions), 'partition')} with all records are deleted",),
+        (_deleted_text(topic, found),),
         verb_line(collector.settings, "topic delete", ["--yes"], [topic]),
         apply,
-        warnings=("The records cannot be restored.", *readers),
+        warnings=(_NOT_RESTORED, *_internal_warnings([found]), *readers),
+    )
+
+
+def _deleted_text(name: str, topic: Any) -> str:
+    count = len(topic.partitions)
+    pronoun = "its" if count == 1 else "their"
+    return f"{name}: delete {counted(count, 'partition')} with all {pronoun} records"
+
+
+def _internal_warnings(topics: Sequence[Any]) -> list[str]:
+    """Return a warning for each internal topic, of the response to a metadata request."""
+    return [
+        f"{topic.name} is an internal topic: "
+        f"{_LOST_STATE.get(topic.name, 'the cluster or its clients lose the state that is in it')}."
+        for topic in topics
+        if topic.is_internal
+    ]
+
+
+async def _delete_several(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
+    lines = lines_of(values, "topics")
+    names = list(dict.fromkeys(lines))
+    if not names:
+        raise ChangeError("write at least one topic", "topics")
+    if len("\n".join(lines)) > MOST_CHARACTERS:  # the audit log would not have all names
+        raise ChangeError(
+            f"the names have more than {MOST_CHARACTERS:,} characters together: delete fewer topics"
+            " at once",
+            "topics",
+        )
+    client = collector.client
+    found = await find_topics(client, names)
+    if number_of(values, "confirm", 1) != len(names):
+        deleted = "this topic is" if len(names) == 1 else f"these {len(names)} topics are"
+        raise ChangeError(f"write {len(names)} to confirm that {deleted} deleted", "confirm")
+    await check_deletable_topics(client, names)
+
+    async def apply() -> str:
+        await delete_topics(client, names)
+        return f"{counted(len(names), 'topic')} deleted"
+
+    known = [collector.snapshot.topics[name] for name in names if name in collector.snapshot.topics]
+    groups = sorted({group for topic in known for group in topic.groups})
+    readers = [f"Groups have offsets in them: {few_of(groups, 5)}."] if groups else []
+    return PreparedChange(
+        f"Delete {counted(len(names), 'topic')}",
+        tuple(_deleted_text(name, topic) for name, topic in zip(names, found, strict=True)),
+        verb_line(collector.settings, "topic delete", ["--yes"], names),
+        apply,
+        warnings=(_NOT_RESTORED, *_internal_warnings(found), *readers),
     )
 
 
@@ -189,6 +248,23 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         (_TOPIC, Field("confirm", "Name of the topic again", help="To confirm its deletion.")),
         "topic",
         _delete,
+        "topics",
+    ),
+    ChangeKind(
+        "delete-topics",
+        "Delete several topics",
+        ConsoleRole.ADMIN,
+        (
+            Field("topics", "Topics", FieldKind.LONG_TEXT, "A line for each."),
+            Field(
+                "confirm",
+                "Number of topics",
+                FieldKind.NUMBER,
+                "Type how many topics are listed above, to confirm.",
+            ),
+        ),
+        "topics",
+        _delete_several,
         "topics",
     ),
 )

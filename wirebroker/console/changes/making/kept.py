@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.console.changes.change import MOST_CHARACTERS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wirebroker.console.changes.change import PreparedChange
 
 MOST_LINES: Final = 1000
-MOST_CHARACTERS: Final = 32 << 10
 
 
 def without_work(prepared: PreparedChange) -> PreparedChange:

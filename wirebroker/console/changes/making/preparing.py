@@ -49,22 +49,37 @@ async def prefilled_values(
 
 
 async def prepared_change(
-    kind: ChangeKind, collector: Collector, values: Mapping[str, str]
+    kind: ChangeKind,
+    collector: Collector,
+    values: Mapping[str, str],
+    others: Mapping[str, Collector],
 ) -> PreparedChange:
     """Return what a change with checked values would do; takes at most 20 s.
+
+    `others` are the other clusters in which the user may make the change.
 
     Raises:
         ChangeError: It cannot be made.
         ClientError: The cluster refuses or does not respond.
     """
-    return await _within_patience(kind.prepare(collector, values))
+    if kind.prepare_between is None:
+        return await _within_patience(kind.prepare(collector, values))
+    name = values[kind.other_cluster]
+    other = others.get(name)
+    if other is None:
+        raise ChangeError(
+            f"cluster {name[:64]!r} does not exist, or you may not make this change in it",
+            kind.other_cluster,
+        )
+    work = kind.prepare_between(collector, other, values)
+    return await _within_patience(work, f"cluster {collector.settings.name} or {name}")
 
 
-async def _within_patience(work: Awaitable[_Result]) -> _Result:
+async def _within_patience(work: Awaitable[_Result], clusters: str = "the cluster") -> _Result:
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await work
     except TimeoutError:
         raise ClientError(
-            f"the cluster did not respond within {_PATIENCE_S:g} s; nothing was changed"
+            f"{clusters} did not respond within {_PATIENCE_S:g} s; nothing was changed"
         ) from None

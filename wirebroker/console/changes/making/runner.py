@@ -16,7 +16,7 @@ from wirebroker.console.audit.audit_entry import AuditEntry
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.changes.making.kept import without_work
-from wirebroker.console.changes.making.values import logged_values
+from wirebroker.console.changes.making.values import logged_values, target_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +96,7 @@ class ChangeRun:
         self.run_id = secrets.token_hex(8)
         self.kind = kind
         self.cluster = cluster
-        self.target = values[kind.target]
+        self.target = target_text(kind, values)
         self.values = logged_values(kind, {**values, **(prepared.logged or {})})
         self.prepared = prepared
         self.author = author

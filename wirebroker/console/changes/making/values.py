@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.text import few_of
 from wirebroker.client.errors import did_you_mean
 from wirebroker.console.changes.change import ChangeError, FieldKind
 from wirebroker.console.changes.making.kept import shortened
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 YES: Final = "yes"
 NO: Final = "no"
 _HIDDEN: Final = "(hidden)"
+_MOST_TARGETS: Final = 3
 _MOST_OF_RECORD: Final = 1000
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 _UNSTRIPPED: Final = frozenset({FieldKind.LONG_TEXT, FieldKind.PASSWORD})
@@ -90,6 +92,18 @@ def _checked(field: Field, text: str) -> str:
         known = ", ".join(value for value, _ in field.choices)
         raise ChangeError(f"{field.label}: {text[:80]!r} is not one of {known}", field.name)
     return text
+
+
+def target_text(kind: ChangeKind, values: Mapping[str, str]) -> str:
+    """Return the target of a change.
+
+    For several lines, return the first three and the number of others.
+    """
+    text = values[kind.target]
+    (target,) = (field for field in kind.fields if field.name == kind.target)
+    if target.kind is not FieldKind.LONG_TEXT:
+        return text
+    return few_of([line.strip() for line in text.splitlines() if line.strip()], _MOST_TARGETS)
 
 
 def logged_values(kind: ChangeKind, values: Mapping[str, str]) -> dict[str, str]:

@@ -248,6 +248,7 @@ async def test_clusters_and_kinds_are_listed(app):
     (kind,) = (row for row in kinds if row["name"] == "note-topic")
     assert kind["role"] == "operator"
     assert kind["fields"][3]["choices"] == ["r", "g"]
+    assert all(f["choices"] for row in kinds for f in row["fields"] if f["kind"] == "choice")
     assert json.loads((await call(app, "/api/v1/clusters/dev")).text)["brokers"] == 2
     page = json.loads((await call(app, "/api/v1/clusters/dev/topics?after=b")).text)
     assert page == {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.console import fake_cluster as fake
@@ -140,6 +142,37 @@ async def test_groups_show_kind_lag_and_why_they_are_stuck():
     assert "A member does not respond." in page
     assert "2.5 s" in page
     assert "mailer" not in await site.page("/c/dev/groups?kind=share")
+
+
+async def test_groups_are_filtered_by_state_and_links_keep_the_choice():
+    groups = [fake.group(f"g{number:02}", state="Empty") for number in range(60)]
+    site = Site(fake.snapshot(groups=[*groups, fake.group("mailer", kind="share")]))
+    assert "?state=Empty" in await site.page("/c/dev/groups")
+    page = await site.page("/c/dev/groups?state=Empty&q=g&sort=-name")
+    assert "1 to 50 of 60 groups" in page
+    assert "?state=Empty&amp;q=g&amp;sort=-name&amp;page=2" in page
+    assert '<input type="hidden" name="state" value="Empty">' in page
+    assert "mailer" not in page
+    page = await site.page("/c/dev/groups?state=%3Cb%3E")
+    assert "No groups" in page
+    assert 'aria-current="true">&lt;b&gt;</a>' in page
+
+
+async def test_topics_are_selected_to_be_deleted():
+    topics = [fake.topic("orders"), fake.topic("__offsets", is_internal=True)]
+    site = Site(fake.snapshot(topics=topics))
+    page = await site.page("/c/dev/topics?internal=1")
+    assert 'href="?internal=1&amp;select=1">Select topics to delete' in page
+    assert "checkbox" not in page
+    page = await site.page("/c/dev/topics?internal=1&select=1")
+    assert 'action="/c/dev/change/delete-topics"' in page
+    box = '<input type="checkbox" form="selection" name="topics" value="orders"'
+    assert f'{box} aria-label="Select orders">' in page
+    assert page.count('type="checkbox"') == 1
+    assert "Only topics selected on this page are deleted." in page
+    assert "/c/dev/events" not in page
+    form = await site.page("/c/dev/change/delete-topics?topics=orders&topics=other")
+    assert re.search(r"<textarea[^>]* name=\"topics\"[^>]*>\norders\nother</textarea>", form)
 
 
 @pytest.mark.parametrize(

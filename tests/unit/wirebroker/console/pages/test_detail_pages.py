@@ -124,3 +124,22 @@ async def test_a_group_that_does_not_exist_is_not_found(site: Site, answers):
     reply = await site.get("/c/dev/group?name=none")
     assert reply.status == 404
     assert "there is no such group" in reply.text
+
+
+async def test_loggers_are_filtered_sorted_and_linked_to_their_change(site: Site, answers):
+    loggers = [config("root", "INFO"), config("kafka.log", "DEBUG"), config("<b>", "WARN")]
+    answers(details, "configs", loggers)
+    page = await site.page("/c/dev/broker/loggers?id=1&sort=level")
+    assert page.index("kafka.log") < page.index(">root<") < page.index("&lt;b&gt;")
+    assert "broker=1&amp;set=kafka.log%3DDEBUG" in page
+    assert "broker=1&amp;unset=kafka.log" in page
+    assert "unset=root" not in page
+    page = await site.page("/c/dev/broker/loggers?id=1&q=KAFKA")
+    assert "1 to 1 of 1 loggers" in page
+    assert '<input type="hidden" name="id" value="1">' in page
+    assert (await site.get("/c/dev/broker/loggers?id=9")).status == 404
+
+
+async def test_loggers_that_cannot_be_read_have_a_cause(site: Site, answers):
+    answers(details, "configs", ClientError("this user may not read them"))
+    assert "This user may not read them." in await site.page("/c/dev/broker/loggers?id=1")

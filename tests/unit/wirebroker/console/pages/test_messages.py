@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.console import fake_cluster as fake
 from tests.support.console.found_records import chunks_of, found_record
+from tests.unit.wirebroker.console.pages.conftest import Site
 from wirebroker.client.errors import ClientError
 from wirebroker.console.pages import messages
 from wirebroker.console.pages.message_query import position_text
 from wirebroker.console.records.queries import RecordPage, SearchQuery
 from wirebroker.console.view.record_rows import byte_views
-
-if TYPE_CHECKING:
-    from tests.unit.wirebroker.console.pages.conftest import Site
 
 URL = "/c/dev/topic/messages?name=orders"
 
@@ -75,6 +74,9 @@ async def test_omitted_headers_are_counted(site: Site, answers):
         ("start=time&time=noon", "is not a time"),
         ("start=time", "A time is missing"),
         ("text=a&until=never", "is not a time"),
+        ("until=never", "is not a time"),
+        ("live=1&until=2026-11-22", "A live tail has no end: leave Until empty."),
+        ("live=1&jsonpath=%24.a%5B", "$.a["),
         ("jsonpath=%24.a%5B", "$.a["),
         ("position=1:x", "An offset must be a number"),
     ],
@@ -128,6 +130,51 @@ async def test_a_record_is_shown_in_all_forms(site: Site, answers):
     )
     assert "<html" not in part.text
     assert "Value as text" in part.text
+
+
+async def test_a_record_names_the_groups_that_have_committed_past_it(answers):
+    groups = [
+        fake.group("done", lag=40),
+        fake.group("late", lag=95),
+        fake.group("shared", lag=95, kind="share"),
+        fake.group("elsewhere", topic_name="payments"),
+    ]
+    names = tuple(group.name for group in groups)
+    site = Site(fake.snapshot(topics=[fake.topic("orders", groups=names)], groups=groups))
+    answers(messages, "read_record", found_record(5))
+    address = "/c/dev/topic/record?name=orders&partition=0&offset=5"
+    page = await site.page(address)
+    rows = dict(
+        re.findall(r'group\?name=(\w+)".*?<span class="badge \w+">([\w ]+)<', page, re.DOTALL)
+    )
+    assert rows == {
+        "done": "passed",
+        "late": "not committed yet",
+        "shared": "unknown",
+        "elsewhere": "no offset",
+    }
+    heading = "Groups with offsets in the topic"
+    assert heading in page
+    part = await site.get(address, {"HX-Request": "true"})
+    assert heading not in part.text
+
+
+@pytest.mark.parametrize("query", ["", "&text=anna", "&committed=1"])
+async def test_a_tail_says_what_it_waits_for(site: Site, query: str):
+    page = await site.page(f"{URL}&live=1{query}")
+    waiting = "Waiting for new records that match." if query else "Waiting for new records."
+    assert waiting in page
+
+
+async def test_the_groups_of_a_record_are_in_pages(answers):
+    groups = [fake.group(f"g{number:02}") for number in range(60)]
+    names = tuple(group.name for group in groups)
+    site = Site(fake.snapshot(topics=[fake.topic("orders", groups=names)], groups=groups))
+    answers(messages, "read_record", found_record(5))
+    page = await site.page("/c/dev/topic/record?name=orders&partition=0&offset=5&page=2")
+    assert "51 to 60 of 60 groups" in page
+    assert "name=g59" in page
+    assert "name=g01" not in page
 
 
 async def test_the_views_of_a_record_are_made_in_a_thread(site: Site, answers, monkeypatch):

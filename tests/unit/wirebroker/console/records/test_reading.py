@@ -1,8 +1,7 @@
-"""Pages, searches, tails and downloads of topics on a broker."""
+"""Pages, searches and downloads of topics on a broker."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 
@@ -21,7 +20,6 @@ from wirebroker.console.records.downloads import download
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.records.queries import ReadQuery, SearchQuery
 from wirebroker.console.records.search import search
-from wirebroker.console.records.tail import tail
 
 TOPIC = "orders"
 
@@ -97,6 +95,26 @@ async def test_pages_start_at_offsets_and_times(tmp_path):
         assert shown(await read_page(c, by_time)) == [(0, 3), (0, 4)]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (ReadQuery(TOPIC, limit=2, until_ms=2500), [(1, 0), (0, 1)]),
+        (ReadQuery(TOPIC, start="start", until_ms=1000), [(0, 0), (0, 1)]),
+        (ReadQuery(TOPIC, start="time", time_ms=2000, until_ms=2000), [(1, 0)]),
+        (ReadQuery(TOPIC, start="time", time_ms=2500, until_ms=2000), []),
+        (ReadQuery(TOPIC, (0,), "offset", 1, until_ms=9999), [(0, 1), (0, 2), (0, 3)]),
+        (ReadQuery(TOPIC, start="start", until_ms=1000, positions={0: 1, 1: 0}), [(0, 1)]),
+    ],
+)
+async def test_pages_end_at_a_time(tmp_path, query, expected):
+    async with cluster(tmp_path) as c:
+        await write(c, 0, b"0", b"1", time_ms=1000)
+        await write(c, 1, b"0", time_ms=2000)
+        await write(c, 0, b"2", b"3", time_ms=3000)
+        page = await read_page(c, query)
+        assert shown(page) == expected
+
+
 async def test_timestamps_that_fall_do_not_change_the_order_of_a_partition(tmp_path):
     async with cluster(tmp_path) as c:
         await write(c, 0, b"late", time_ms=9000)
@@ -107,6 +125,17 @@ async def test_timestamps_that_fall_do_not_change_the_order_of_a_partition(tmp_p
         page = await read_page(c, ReadQuery(TOPIC, start="end", limit=2))
         assert shown(page) == [(1, 0), (0, 1)]
         assert page.next == {0: 1}
+
+
+async def test_a_page_ends_at_the_first_record_with_a_later_timestamp(tmp_path):
+    async with cluster(tmp_path) as c:
+        for time_ms in (1000, 9000, 2000):
+            await write(c, 0, b"value", time_ms=time_ms)
+        for start in ("start", "end"):
+            page = await read_page(c, ReadQuery(TOPIC, start=start, until_ms=3000))
+            assert shown(page) == [(0, 0)]
+        values, _ = await found(c, SearchQuery(TOPIC, text="value", until_ms=3000))
+        assert values == [b"value"]
 
 
 async def test_long_values_are_cut_but_one_record_is_whole(tmp_path):
@@ -232,20 +261,7 @@ async def test_a_batch_that_is_too_large_is_skipped_with_a_note(tmp_path):
         assert page.notes == (note,)
 
 
-# --- tails and downloads ---
-
-
-async def test_a_tail_yields_new_records(tmp_path):
-    async with cluster(tmp_path) as c:
-        await write(c, 0, b"old", time_ms=1000)
-        records = tail(c, ReadQuery(TOPIC, positions={1: 0}))
-        waiting = asyncio.create_task(anext(records))
-        await write(c, 1, b"new", time_ms=2000)
-        assert (await waiting).value == b"new"
-        waiting = asyncio.create_task(anext(records))
-        await write(c, 0, b"newer", time_ms=3000)
-        assert (await waiting).value == b"newer"
-        await records.aclose()
+# --- downloads ---
 
 
 async def test_a_download_has_lines_of_json(tmp_path):

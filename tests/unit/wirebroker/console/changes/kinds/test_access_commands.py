@@ -89,6 +89,11 @@ CASES = [
         "let-consume",
         {"principal": "User:b", "topic": "o", "group": "g", "pattern_type": "prefixed"},
     ),
+    ("stop-produce", {"principal": "User:b", "topic": "*", "transactional_id": EVIL}),
+    (
+        "stop-consume",
+        {"principal": "User:b", "topic": "o", "group": "g", "pattern_type": "prefixed"},
+    ),
     ("remove-acl", RULE._asdict()),
     ("remove-acl", RULE._replace(pattern_type="prefixed")._asdict()),
     ("remove-acl", {"principal": f"User:{EVIL}", "resource_name": EVIL}),

@@ -11,7 +11,7 @@ from wirebroker.client.security.acls import AccessRule, RuleFilter, create_acls,
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.console.access.brokers_access import BrokersAccess
 from wirebroker.console.changes.change import ChangeError
-from wirebroker.console.changes.kinds import acls
+from wirebroker.console.changes.kinds import acl_plans
 
 SERVICE = "User:billing"
 READ = AccessRule("topic", "orders", "literal", SERVICE, "*", "read", "allow")
@@ -97,7 +97,7 @@ async def test_a_plan_says_that_brokers_use_another_authorizer(tmp_path, monkeyp
     async def another(_collector: object) -> BrokersAccess:
         return BrokersAccess(is_standard=False, super_users=frozenset(), allows_without_rules=False)
 
-    monkeypatch.setattr(acls, "brokers_access", another)
+    monkeypatch.setattr(acl_plans, "brokers_access", another)
     async with guarded_cluster(tmp_path) as c:
         plan = await prepared(c, "add-acl", principal=SERVICE, resource_name="orders")
         assert "the brokers use another authorizer" in plan.warnings[0]
@@ -175,39 +175,6 @@ async def test_existing_acls_are_not_added_again(tmp_path):
         assert await plan.apply() == "2 ACLs added"
         with pytest.raises(ChangeError, match="exist already"):
             await prepared(c, "let-consume", principal=SERVICE, topic="orders", group="g")
-
-
-async def test_exactly_one_acl_is_removed(tmp_path):
-    async with guarded_cluster(tmp_path) as c:
-        prefixed = READ._replace(pattern_type="prefixed")
-        elsewhere = READ._replace(host="10.0.0.1")
-        await create_acls(c.client, [READ, prefixed, elsewhere])
-        plan = await prepared(c, "remove-acl", **READ._asdict())
-        assert plan.lines[0] == "- allow User:billing to read on topic orders from any host"
-        assert "no user" not in " ".join(plan.warnings)
-        assert await plan.apply() == "1 ACL removed"
-        assert await rules_of(c) == {prefixed, elsewhere}
-        plan = await prepared(c, "remove-acl", **prefixed._asdict())
-        assert "User:billing loses read, describe on 2 topics: orders, orders-archive" in plan.lines
-
-
-async def test_all_acls_of_a_principal_are_removed(tmp_path):
-    async with guarded_cluster(tmp_path) as c:
-        other = READ._replace(principal="User:other")
-        await create_acls(c.client, [READ, READ._replace(operation="write"), other])
-        plan = await prepared(c, "remove-acls-of", principal=SERVICE)
-        assert "User:billing loses read, write, describe on topic orders" in " ".join(plan.lines)
-        assert await plan.apply() == "2 ACLs removed"
-        assert await rules_of(c) == {other}
-
-
-async def test_an_acl_that_was_removed_meanwhile_is_refused(tmp_path):
-    async with guarded_cluster(tmp_path) as c:
-        await create_acls(c.client, [READ])
-        await prepared(c, "remove-acl", **READ._asdict())
-        await made(c, "remove-acls-of", principal=SERVICE)
-        with pytest.raises(ChangeError, match="removed meanwhile"):
-            await prepared(c, "remove-acl", **READ._asdict())
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("trim-time", "trim-topic", {"topic": "orders", "before_time": "1970-01-01T00:00:03"}),
     ("trim-ago", "trim-topic", {"topic": "orders", "before_time": "7d"}),
     ("delete-topic", "delete-topic", {"topic": "orders", "confirm": "orders"}),
+    ("delete-topics", "delete-topics", {"topics": "orders\nlatest", "confirm": 2}),
     (
         "topic-configs",
         "alter-topic-configs",

@@ -112,6 +112,8 @@ PAGES = {
     "topic/configs?name=orders": ["alter-topic-configs"],
     "topic/messages?name=orders": ["produce-record", "copy-records"],
     "topic/record?name=orders&partition=0&offset=1": ["resend-record"],
+    "topics?select=1": ["create-topic"],
+    "broker/loggers?id=1": ["alter-broker-loggers"],
     "group?name=billing": [
         "reset-offsets",
         "delete-offsets",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.brokers.collectors import snapshot_when
 from tests.support.console.changes import made, prepared, records_of
+from wirebroker.base.clock import SystemClock
 from wirebroker.client.changes.trimming import planned_trim
 from wirebroker.client.configs.configs import TOPIC, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.client.topics.topics import create_topics, delete_topics, list_topics
+from wirebroker.console.audit.audit_log import AuditLog
+from wirebroker.console.changes.kinds.table import CHANGES
+from wirebroker.console.changes.making.runner import ChangeAuthor, ChangeRunner
 
 
 async def starts_of(collector, topic: str) -> list[int]:
@@ -92,7 +98,7 @@ async def test_a_topic_is_deleted_when_its_name_is_confirmed(open_cluster):
     async with open_cluster() as c:
         await snapshot_when(c, lambda s: "orders" in s.topics and s.topics["orders"].groups)
         plan = await prepared(c, "delete-topic", topic="orders", confirm="orders")
-        assert plan.lines == ("2 partitions with all records are deleted",)
+        assert plan.lines == ("orders: delete 2 partitions with all their records",)
         assert "Groups have offsets in it: billing" in plan.warnings[1]
         assert await plan.apply() == "topic orders was deleted"
         assert "orders" not in await list_topics(c.client)
@@ -109,6 +115,69 @@ async def test_a_plan_differs_after_the_cluster_has_changed(open_cluster):
         assert (
             await prepared(c, "trim-topic", topic="orders", before_offset=4)
         ).lines != plan.lines
+
+
+async def test_several_topics_are_deleted(open_cluster):
+    async with open_cluster() as c:
+        await snapshot_when(c, lambda s: s.topics.keys() >= {"orders", "latest"})
+        await snapshot_when(c, lambda s: "billing" in s.topics["orders"].groups)
+        plan = await prepared(c, "delete-topics", topics="orders\nlatest\n", confirm=2)
+        assert plan.summary == "Delete 2 topics"
+        assert plan.lines == (
+            "orders: delete 2 partitions with all their records",
+            "latest: delete 1 partition with all its records",
+        )
+        assert plan.warnings[1] == "Groups have offsets in them: billing, workers."
+        assert plan.command.endswith(
+            "topic delete -b " + c.settings.bootstrap + " --yes orders latest"
+        )
+        assert await plan.apply() == "2 topics deleted"
+        assert await list_topics(c.client) == {"copies": 3}
+
+
+async def test_a_deletion_in_part_says_how_many_topics_were_deleted(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "delete-topics", topics="orders\nlatest\ncopies", confirm=3)
+        await delete_topics(c.client, ["latest"])
+        with pytest.raises(ClientError, match=r"topic latest cannot .*; 2 other topics deleted"):
+            await plan.apply()
+        assert await list_topics(c.client) == {}
+
+
+async def test_topics_that_cannot_be_deleted_are_named(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "delete-topics", topics="orders\nlatest\ncopies", confirm=3)
+        await delete_topics(c.client, ["latest", "copies"])
+        with pytest.raises(ClientError, match="1 other topic deleted; not deleted: latest, copies"):
+            await plan.apply()
+
+
+@pytest.mark.parametrize("kind", ["delete-topic", "delete-topics"])
+async def test_the_deletion_of_an_internal_topic_says_what_is_lost(open_cluster, kind):
+    async with open_cluster() as c:
+        name = "__consumer_offsets"
+        assert name in {topic.name for topic in (await c.client.metadata([name])).topics}
+        one = {"topic": name, "confirm": name}
+        values = one if kind == "delete-topic" else {"topics": name, "confirm": 1}
+        plan = await prepared(c, kind, **values)
+        assert plan.warnings[1].startswith("__consumer_offsets is an internal topic: all groups")
+
+
+async def test_the_audit_log_names_every_deleted_topic(open_cluster, tmp_path):
+    runner = ChangeRunner(AuditLog(tmp_path / "audit.log", SystemClock()), SystemClock())
+    names = [f"{'long' * 60}-{number}" for number in range(130)]
+    async with open_cluster() as c:
+        await create_topics(c.client, dict.fromkeys(names, 1), configs={})
+        values = {"topics": "\n".join(names), "confirm": "130"}
+        plan = await prepared(c, "delete-topics", **values)
+        author = ChangeAuthor("anna", "admin", "192.0.2.1", "http")
+        run = await runner.begin(CHANGES["delete-topics"], c, values, plan, author)
+        await run.ended.wait()
+        assert names[0] not in await list_topics(c.client)
+    runner.audit.close()
+    begin, end = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+    assert begin["values"]["topics"].splitlines() == names
+    assert end["message"] == "130 topics deleted"
 
 
 async def test_a_change_that_is_too_late_says_why(open_cluster):

@@ -1,0 +1,193 @@
+"""Records forwarded to another cluster of the console."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.console import fake_cluster as fake
+from tests.support.console.changes import ReadValues, records_of, run_line
+from tests.support.console.console_users import PASSWORD, token_of, write_tokens, write_users
+from tests.support.console.found_records import found_record
+from tests.support.console.requests import Browser, request
+from wirebroker.base.clock import SystemClock
+from wirebroker.client.errors import ClientError
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.topics.topics import delete_topics
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.console.changes.change import ChangeError, PreparedChange
+from wirebroker.console.changes.kinds import messages as kinds
+from wirebroker.console.changes.kinds.table import CHANGES
+from wirebroker.console.changes.making import preparing
+from wirebroker.console.changes.making.preparing import prepared_change
+from wirebroker.console.pages import messages as pages
+from wirebroker.console.web.app import make_app
+from wirebroker.console.web_settings import WebSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.console.model.collector import Collector
+
+KIND = CHANGES["forward-record"]
+SOURCE = {"source_topic": "orders", "source_partition": "1", "source_offset": "2"}
+RECORD = "/c/dev/topic/record?name=orders&partition=1&offset=2"
+
+
+async def forwarding(source: Collector, target: Collector, **values: str) -> PreparedChange:
+    texts = {field.name: field.default for field in KIND.fields} | SOURCE | values
+    read = ReadValues({**texts, "cluster": "other"})
+    plan = await prepared_change(KIND, source, read, {"other": target})
+    assert values.keys() <= read.names
+    return plan
+
+
+async def test_a_record_is_forwarded(open_cluster, tmp_path):
+    async with open_cluster("one") as source, open_cluster("two") as target:
+        plan = await forwarding(source, target, topic="copies", partition="2")
+        assert plan.summary.startswith("Write the record of orders-1 at offset 2 to topic copies")
+        assert plan.lines[:2] == ("partition: 2", "key: k2 (2 bytes)")
+        assert plan.notes == ("user in Kafka there: no login",)
+        for settings in (source.settings, target.settings):
+            assert settings.bootstrap not in plan.command
+        assert (await plan.apply()).startswith("stored in copies-2 at offset 0 of cluster")
+        brokers = f"BROKERS_OF_{target.settings.name}"
+        await run_line(plan.command.replace(brokers, target.settings.bootstrap), tmp_path)
+        stored = (await records_of(target.client, "copies"))[TopicPartition("copies", 2)]
+        assert [(row.key, row.value, list(row.headers)) for row in stored] == [
+            (b"k2", b"v2", [("trace", b"t2")])
+        ] * 2
+        assert not any((await records_of(source.client, "copies")).values())
+
+
+async def test_an_edited_record_goes_to_the_partition_of_its_key(open_cluster):
+    async with open_cluster("one") as source, open_cluster("two") as target:
+        plan = await forwarding(source, target, topic="orders", value="new", value_form="text")
+        assert plan.lines[0] == "the record is changed before it is written"
+        assert plan.lines[1] in {"partition: 0", "partition: 1"}
+
+
+async def test_failures_name_the_cluster(open_cluster):
+    async with open_cluster("one") as source, open_cluster("two") as target:
+        with pytest.raises(ClientError, match="cluster test: there is no topic none") as caught:
+            await forwarding(source, target, topic="none")
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with pytest.raises(ChangeError, match="topic orders of cluster test has partitions 0 to 1"):
+            await forwarding(source, target, topic="orders", partition="9")
+
+
+async def test_a_failed_write_names_the_cluster(open_cluster):
+    async with open_cluster("one") as source, open_cluster("two") as target:
+        plan = await forwarding(source, target, topic="copies")
+        await delete_topics(target.client, ["copies"])
+        with pytest.raises(ClientError, match="cluster test: there is no topic copies") as caught:
+            await plan.apply()
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_plan_that_takes_too_long_names_both_clusters(monkeypatch):
+    async def hang(*_: Any) -> PreparedChange:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(preparing, "_PATIENCE_S", 0.01)
+    collector: Any = fake.FakeCollector(fake.snapshot())
+    kind = KIND._replace(prepare_between=hang)
+    with pytest.raises(ClientError, match="cluster dev or test did not respond within"):
+        await prepared_change(kind, collector, {"cluster": "test"}, {"test": collector})
+
+
+# --- the clusters that are offered
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch) -> Iterator[Any]:
+    async def read_record(*_: Any) -> Any:
+        return found_record(2, partition=1)
+
+    monkeypatch.setattr(kinds, "read_record", read_record)
+    monkeypatch.setattr(pages, "read_record", read_record)
+    roles = "operator@dev,operator@test,reader@prod"
+    settings = WebSettings(
+        users=write_users(tmp_path / "users", anna=roles, rita="reader,operator@dev"),
+        tokens=write_tokens(tmp_path / "tokens", program=roles),
+        audit_log=tmp_path / "audit.log",
+    )
+    served: Any = [
+        fake.FakeCollector(fake.snapshot(name, topics=[fake.topic("orders")]))
+        for name in ("prod", "dev", "test", "hidden")
+    ]
+    yield (made := make_app(served, SystemClock(), settings))
+    inner: Any = made
+    while not hasattr(inner, "state"):
+        inner = inner._app
+    inner.state.console.runner.audit.close()
+
+
+async def test_the_form_offers_the_clusters_in_which_the_user_may_write(app):
+    browser = Browser(app)
+    await browser.log_in("anna", PASSWORD)
+    page = (await browser.get(RECORD)).text
+    link = page.partition("/c/dev/change/forward-record")[2].partition('"')[0]
+    form = (await browser.get(f"/c/dev/change/forward-record{link.replace('&amp;', '&')}")).text
+    offered = form.partition('id="field-cluster"')[2].partition("</select>")[0]
+    assert '<option value="test" selected>test</option>' in offered
+    assert offered.count("<option") == 1
+    assert ">\nvalue</textarea>" in form
+
+
+async def test_without_another_cluster_to_write_to_there_is_no_link(app):
+    browser = Browser(app)
+    await browser.log_in("rita", PASSWORD)
+    page = (await browser.get(RECORD)).text
+    assert "/c/dev/change/resend-record" in page
+    assert "/c/dev/change/forward-record" not in page
+
+
+@pytest.mark.parametrize("cluster", ["prod", "dev", "hidden", "none"])
+async def test_a_program_needs_the_role_in_both_clusters(app, cluster: str):
+    body = {**SOURCE, "topic": "orders", "cluster": cluster}
+    headers = {
+        "Authorization": f"Bearer {token_of('program')}",
+        "Content-Type": "application/json",
+    }
+    url = "/api/v1/clusters/dev/changes/forward-record"
+    sent = json.dumps(body).encode()
+    reply = await request(app, url, method="POST", headers=headers, body=sent)
+    error = json.loads(reply.text)["error"]
+    assert (reply.status, error["field"]) == (400, "cluster")
+    assert error["message"].endswith("is not one of test")
+
+
+async def test_a_forward_is_in_the_audit_log_of_its_source(app, tmp_path, monkeypatch):
+    async def writing(*_: Any, **_options: Any) -> PreparedChange:
+        async def apply() -> str:
+            return "stored in copies-2 at offset 0"
+
+        return PreparedChange("Write the record", (), "", apply)
+
+    monkeypatch.setattr(kinds, "_writing", writing)
+    headers = {
+        "Authorization": f"Bearer {token_of('program')}",
+        "Content-Type": "application/json",
+    }
+    url = "/api/v1/clusters/dev/changes/forward-record"
+    sent = json.dumps({**SOURCE, "topic": "copies", "cluster": "test"}).encode()
+    reply = await request(app, url, method="POST", headers=headers, body=sent)
+    assert reply.status == 200, reply.text
+    begin, end = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+    assert (begin["cluster"], begin["target"]) == ("dev", "orders")
+    assert (begin["values"]["cluster"], begin["values"]["topic"]) == ("test", "copies")
+    assert end["message"] == "stored in copies-2 at offset 0 of cluster test (user in Kafka: no login)"
+
+
+async def test_preparing_a_forward_checks_the_role_in_the_other_cluster_again():
+    collector: Any = fake.FakeCollector(fake.snapshot())
+    values = {field.name: "" for field in KIND.fields} | {"cluster": "test"}
+    with pytest.raises(ChangeError, match="cluster 'test' does not exist, or you may not"):
+        await prepared_change(KIND, collector, values, {})
+    with pytest.raises(ChangeError, match="name the other cluster"):
+        await KIND.prepare(collector, values)
