@@ -181,7 +181,9 @@ async def test_a_forward_is_in_the_audit_log_of_its_source(app, tmp_path, monkey
     begin, end = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
     assert (begin["cluster"], begin["target"]) == ("dev", "orders")
     assert (begin["values"]["cluster"], begin["values"]["topic"]) == ("test", "copies")
-    assert end["message"] == "stored in copies-2 at offset 0 of cluster test (user in Kafka: no login)"
+    assert (
+        end["message"] == "stored in copies-2 at offset 0 of cluster test (user in Kafka: no login)"
+    )
 
 
 async def test_preparing_a_forward_checks_the_role_in_the_other_cluster_again():
