@@ -35,10 +35,11 @@ class Refusals:
     def note(self, reasons: Mapping[str, str], letters: Collection[str]) -> None:
         """Add reasons; `letters` are the causes of those records that are dead letters."""
         for cause, reason in reasons.items():
-            if cause in letters:
-                self._letters.setdefault(cause, {})[self._planned[cause]] = reason
-            else:
+            if cause not in letters:
                 self._records[cause] = reason
+            # Forgotten if the transaction that stored the record was seen to commit only now.
+            elif (form := self._planned.get(cause)) is not None:
+                self._letters.setdefault(cause, {})[form] = reason
 
     def reason(self, cause: str) -> str | None:
         """Return why a record was refused, or None."""

@@ -131,7 +131,9 @@ class PendingStore:
     def put(
         self, name: str, target: str, due_ms: int, delivery_id: str | None, value: bytes
     ) -> None:
-        """Add an entry for a topic."""
+        """Add an entry for a topic, perhaps again; then its name is no longer garbage."""
+        if self._has_garbage:
+            self._database.execute("DELETE FROM garbage WHERE name = ?", (name,))
         queue = partition_for(target.encode(), _QUEUES)
         row = (name, queue, due_ms, delivery_id, value)
         columns = "INTO entries (name, queue, due, id, value) VALUES (?, ?, ?, ?, ?)"

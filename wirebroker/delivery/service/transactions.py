@@ -63,6 +63,8 @@ _FINAL: Final = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
+# Errors of all records for a topic.
+_OF_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class _Failure(NamedTuple):
@@ -175,6 +177,7 @@ class Transactions:
             if is_suspect:
                 self._flush()
             if self._failures:
+                self._fail_likewise(plan)
                 break
 
     def complete(self, plan: TransactionPlan, group: Any) -> TransactionOutcome:
@@ -203,6 +206,16 @@ class Transactions:
         if self._suspects:
             self._suspects.difference_update(output.cause for output in plan.outputs)
         return TransactionOutcome(is_committed=True)
+
+    def _fail_likewise(self, plan: TransactionPlan) -> None:
+        """Add the failures of the other records for a missing topic: each would cost an abort."""
+        cause, topic, error = self._failures[-1]
+        if error.code() in _OF_TOPIC:
+            self._failures += [
+                _Failure(output.cause, topic, error)
+                for output in plan.outputs
+                if output.topic == topic and output.cause != cause
+            ]
 
     def close(self) -> None:
         """Disconnect."""

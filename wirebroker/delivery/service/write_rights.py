@@ -91,7 +91,9 @@ class WriteRights:
 
     def _is_due(self, topic: str, now: float) -> bool:
         answer = self._answers.get(topic)
-        return answer is None or not (answer.is_allowed or now - answer.asked_at < _DENIED_S)
+        if answer is None:
+            return True
+        return now - answer.asked_at >= (_ALLOWED_S if answer.is_allowed else _DENIED_S)
 
     def _ask(self, topics: list[str], now: float) -> None:
         for start in range(0, len(topics), _MOST_IN_REQUEST):

@@ -17,6 +17,7 @@ from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.client.topics.topics import create_topics, list_topics
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.special_offsets import LATEST
+from wirebroker.delivery.model.entry import read_head
 from wirebroker.delivery.model.records import OutputRecord, ReceivedRecord
 from wirebroker.delivery.model.rules import dead_letters_of
 from wirebroker.delivery.pending.machine import DeliveryMachine
@@ -154,6 +155,11 @@ class KitService:
         If the broker refuses a record for good, the machine plans again, with a dead letter.
         """
         refusals: dict[str, str] = {}
+        read_before = [
+            output
+            for output in plan.outputs
+            if output.topic == self._pending.topic and (output.cause, output.topic) in self._written
+        ]
         is_written = False
         try:
             await self._write(client, plan, now_ms, refusals)
@@ -164,6 +170,11 @@ class KitService:
         if is_written:
             self._machine.committed(plan)
             self._written -= {(output.cause, output.topic) for output in plan.outputs}
+            for output in read_before:
+                assert output.value is not None
+                delivery_id = read_head(output.cause, output.value).delivery_id
+                if delivery_id is not None:
+                    self._machine.partitions[0].expect_no_longer(delivery_id, output.cause)
         await self._refresh(client)
 
     async def _write(

@@ -54,8 +54,9 @@ class FakeProducer:
     ) -> None:
         if self._must_abort:
             raise KafkaException(KafkaError(KafkaError._STATE))
-        if self.refused.get(value) == KafkaError._INVALID_ARG:
-            raise KafkaException(KafkaError(KafkaError._INVALID_ARG))
+        code = self.refused.get(value)
+        if code in {KafkaError._INVALID_ARG, KafkaError._UNKNOWN_TOPIC}:
+            raise KafkaException(KafkaError(code))
         self._queue.append((value, on_delivery))
         if len(self._queue) >= self.batch_records:
             self._send()

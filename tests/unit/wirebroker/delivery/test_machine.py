@@ -350,3 +350,28 @@ def test_a_right_that_is_lost_between_attempts_leaves_the_dead_letter_complete(m
     run.machine.aborted(plan, {letter.cause: "too large"})
     plan = run.next_plan(NOW)
     assert [(each.topic, each.value) for each in plan.outputs] == [("retry.dead-letters", None)]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_records_that_are_read_again_stay_pending(replaced):
+    """The group's offsets have expired, for example."""
+    run = MachineRun()
+    headers = {"deliver-to": "orders", "deliver-after": "1h", "deliver-id": "x"}
+    records = [
+        received(offset, value=b"%d" % offset, headers=headers) for offset in range(1 + replaced)
+    ]
+    for _ in range(2):
+        run.receive(*records)
+        assert run.run(NOW) == []
+    assert [output.value for output in run.run(NOW + 3_600_000)] == [b"%d" % replaced]
+
+
+def test_a_refusal_of_a_dead_letter_whose_record_was_stored_meanwhile_is_planned_again():
+    """The entry was read before the end of the transaction that stored it was known."""
+    run = MachineRun()
+    run.receive(retried(0, retry_attempts=0))
+    plan = run.next_plan(NOW)
+    (letter,) = plan.outputs
+    run.machine._refusals.forget([letter.cause])
+    run.machine.aborted(plan, {letter.cause: "too large"})
+    assert [output.value for output in run.next_plan(NOW).outputs] == [b"v"]

@@ -32,6 +32,14 @@ def test_a_topic_name_that_librdkafka_rejects_is_a_refusal(monkeypatch):
     assert list(refusals) == ["bad"]
 
 
+def test_one_transaction_finds_all_records_for_a_missing_topic(monkeypatch):
+    transactions, fake = started(monkeypatch)
+    fake.refused[b"1"] = KafkaError._UNKNOWN_TOPIC
+    plan = plan_of(b"0", topic="invoices")
+    plan.outputs += plan_of(b"1", b"2", b"3").outputs
+    assert list(carry_out(transactions, plan) or ()) == ["1", "2", "3"]
+
+
 def test_a_failure_of_the_pending_topic_is_not_a_refusal_of_records(monkeypatch):
     transactions, fake = started(monkeypatch)
     fake.refused[b"entry"] = KafkaError.TOPIC_AUTHORIZATION_FAILED

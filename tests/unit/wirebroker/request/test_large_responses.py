@@ -4,15 +4,8 @@ import pytest
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import response_message
-from wirebroker.request import request
+from wirebroker.request.request import _FEW_ELEMENTS as MOST
 from wirebroker.request.request import holds_much
-
-MOST = 6
-
-
-@pytest.fixture(autouse=True)
-def few_elements(monkeypatch):
-    monkeypatch.setattr(request, "_FEW_ELEMENTS", MOST)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +28,7 @@ def test_elements_of_a_struct_in_a_field_are_counted():
     message = response_message(ApiKey.SHARE_GROUP_HEARTBEAT)
     assignment = {
         "topic_partitions": [
-            {"topic_id": bytes(16), "partitions": list(range(count))} for count in (2, 3)
+            {"topic_id": bytes(16), "partitions": list(range(MOST // 2))} for _ in range(2)
         ]
     }
     body = message.decode(1, message.encode(1, {"assignment": assignment}))
