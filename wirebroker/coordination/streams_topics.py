@@ -17,7 +17,6 @@ from wirebroker.base.log_bound import about_topic
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request, request_message
-from wirebroker.coordinator.groups.topologies.configured_topology import creatable_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -122,6 +121,10 @@ class StreamsTopics:
     async def _ask(
         self, topics: Sequence[TopologyTopic], requester: Requester
     ) -> Sequence[Mapping[str, Any]]:
+        from wirebroker.coordinator.groups.topologies.configured_topology import (  # noqa: PLC0415 - lazy
+            creatable_topic,
+        )
+
         key = ApiKey.CREATE_TOPICS
         version = request_message(key).versions[-1]
         request = {"topics": list(map(creatable_topic, topics)), "timeout_ms": _TIMEOUT_MS}
