@@ -12,6 +12,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import read_uvarint, uvarint
 
 if TYPE_CHECKING:
@@ -34,7 +35,13 @@ class UnusualError(Exception):
 
 
 # What decoders of values raise for one that they leave to the generic codec.
-LEFT_TO_GENERIC: Final = (struct_error, IndexError, UnusualError, ValueError)
+LEFT_TO_GENERIC: Final = (
+    struct_error,
+    IndexError,
+    MalformedFrameError,
+    UnusualError,
+    ValueError,
+)
 
 
 def encode_topics(
@@ -72,7 +79,7 @@ def decode_topics(
     id; `content_of` returns the content of that number and the fields. Both raise UnusualError.
 
     Raises:
-        UnusualError: Also struct.error, IndexError and ValueError: see LEFT_TO_GENERIC.
+        UnusualError: Also other errors of a short or malformed value: see LEFT_TO_GENERIC.
     """
     length, position = read_uvarint(value, position)
     if not length or length > len(value):

@@ -125,6 +125,10 @@ def test_encodes_targets_as_the_generic_codec_does(kind, partitions):
     assert in_one_go(encoded_in_steps(TARGET_HEAD, ordered(partitions))) == expected.value
 
 
+def test_leaves_a_target_that_ends_after_its_head_to_the_generic_codec():
+    assert decode_target(bytes(TARGET_HEAD)) is None
+
+
 @given(USUAL_TARGETS)
 def test_decodes_the_targets_that_it_encodes(partitions):
     assert decode_target(in_one_go(encoded_in_steps(TARGET_HEAD, partitions))) == partitions
