@@ -128,9 +128,9 @@ def config(kind: int, resource: str, name: str) -> Callable[[Collector, Names], 
     return read
 
 
-async def root_is_warn(c: Collector, _names: Names) -> Any:
+async def root_is_fatal(c: Collector, _names: Names) -> Any:
     rows = await configs_of(c.client, BROKER_LOGGER, "1", names=["root"])
-    return [row.value for row in rows if row.name == "root"] == ["WARN"]
+    return [row.value for row in rows if row.name == "root"] == ["FATAL"]
 
 
 class Case(NamedTuple):
@@ -225,8 +225,8 @@ CASES = {
     ),
     "broker-loggers": Case(
         "alter-broker-loggers",
-        {"broker": "1", "set": "root=WARN"},
-        root_is_warn,
+        {"broker": "1", "set": "root=FATAL"},
+        root_is_fatal,
         False,
         True,
     ),
