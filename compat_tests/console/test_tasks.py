@@ -13,6 +13,8 @@ from compat_tests.console.cluster_content import EVIL, ORDERS, TRACE
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from compat_tests.console.conftest import OpenScreen
     from compat_tests.console.console_site import Screen
 
@@ -31,6 +33,24 @@ def downloaded(screen: Screen, link: str) -> str:
     with screen.page.expect_download() as download:
         screen.page.get_by_role("link", name=link).click()
     return download.value.path().read_text(encoding="utf-8")
+
+
+def stop_at_first_record(page: Page, producer, *texts: str) -> int:
+    """Write records until a live tail shows one, and stop it; return how many were written."""
+    written = 0
+
+    def is_shown() -> bool:
+        nonlocal written
+        for text in texts:
+            producer.produce("tailed", text)
+        producer.flush(10)
+        written += len(texts)
+        return page.locator(".record").count() > 0
+
+    eventually(is_shown, poll_s=0.3)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped.").wait_for()
+    return written
 
 
 def test_three_clicks_show_why_a_group_lags(open_screen: OpenScreen):
@@ -80,16 +100,7 @@ def test_a_tail_shows_only_matching_records(open_screen: OpenScreen, producer):
     page.get_by_label("Contains").fill("wanted")
     page.get_by_role("button", name="Live tail").click()
     page.get_by_text("Waiting for new records that match.").wait_for()
-
-    def is_shown() -> bool:
-        for text in ("other", "wanted", "another"):
-            producer.produce("tailed", f"{text} record")
-        producer.flush(10)
-        return page.locator(".record").count() > 0
-
-    eventually(is_shown, poll_s=0.3)
-    page.get_by_role("button", name="Stop").click()
-    page.get_by_text("Stopped.").wait_for()
+    stop_at_first_record(page, producer, "other record", "wanted record", "another record")
     values = page.locator(".record .value").all_inner_texts()
     assert set(values) == {"wanted record"}
 
@@ -130,18 +141,7 @@ def test_a_tail_shows_new_records_until_it_is_stopped(open_screen: OpenScreen, p
     page = screen.page
     page.get_by_role("button", name="Live tail").click()
     page.get_by_text("Waiting for new records.").wait_for()
-    written = 0
-
-    def is_shown() -> bool:
-        nonlocal written
-        written += 1
-        producer.produce("tailed", f"new {written}")
-        producer.flush(10)
-        return page.locator(".record").count() > 0
-
-    eventually(is_shown, poll_s=0.3)
-    page.get_by_role("button", name="Stop").click()
-    page.get_by_text("Stopped.").wait_for()
+    written = stop_at_first_record(page, producer, "new")
     shown = page.locator(".record").count()
     producer.produce("tailed", "after")
     producer.flush(10)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Record
+    from wirebroker.delivery.pending.store import StoredEntry
 
 _COMMAND: Final = "command/"
 _FOREVER_MS: Final = (1 << 62) - 1
@@ -43,7 +44,7 @@ MOST_SEARCHED_BYTES: Final = 256 << 20
 
 
 class _TooLargeError(Exception):
-    """The records have more bytes than may be read."""
+    """The records are more than may be read."""
 
 
 class PendingRow(NamedTuple):
@@ -86,32 +87,49 @@ async def find_pending(
         ClientError: The topic cannot be read.
     """
     async with _snapshot(client, topic) as partitions:
-        for place, partition in partitions.items():
-            store = partition.store
-            name = store.name_of(delivery_id) if delivery_id is not None else entry
-            stored = None if name is None else store.entry(name)
-            if stored is None:
-                continue
-            decoded = decode_entry(stored.name, stored.value)
-            assert isinstance(decoded, PendingEntry), "commands are not stored as entries"
-            return _row(decoded, stored.due_ms, place.partition)
+        found = _find(partitions, delivery_id, entry)
+        if found is None:
+            return None
+        number, stored = found
+        decoded = decode_entry(stored.name, stored.value)
+        assert isinstance(decoded, PendingEntry), "commands are not stored as entries"
+        return _row(decoded, stored.due_ms, number)
+
+
+def _find(
+    partitions: dict[TopicPartition, PendingPartition], delivery_id: str | None, entry: str | None
+) -> tuple[int, StoredEntry] | None:
+    """Return the partition and the row of a record with an id or an entry's name, or None."""
+    for place, partition in partitions.items():
+        store = partition.store
+        name = store.name_of(delivery_id) if delivery_id is not None else entry
+        stored = None if name is None else store.entry(name)
+        if stored is not None:
+            return place.partition, stored
     return None
 
 
 @asynccontextmanager
 async def _snapshot(
-    client: KafkaClient, topic: str, number: int | None = None, *, most_bytes: int | None = None
+    client: KafkaClient, topic: str, number: int | None = None
 ) -> AsyncGenerator[dict[TopicPartition, PendingPartition]]:
-    """Read the committed state of a pending topic, or of a partition, into temporary indexes.
+    """Read the committed state of a pending topic into temporary indexes.
+
+    With `number`, read one partition, within bounds.
 
     Raises:
-        _TooLargeError: The records have more than `most_bytes`.
+        _TooLargeError: The partition is larger.
     """
     places = [
         place for place in await partitions_of(client, [topic]) if number in {None, place.partition}
     ]
     starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(places, LATEST), read_committed=True)
+    most_bytes = None
+    if number is not None:
+        most_bytes = MOST_SEARCHED_BYTES
+        if sum(ends[place] - starts[place] for place in places) > MOST_SEARCHED_RECORDS:
+            raise _TooLargeError
     with tempfile.TemporaryDirectory(prefix="wirebroker-pending-") as folder:
         partitions = {
             place: PendingPartition(
@@ -200,38 +218,21 @@ async def find_target(
     Raises:
         ClientError: The topic cannot be read, or no such record is pending.
     """
-    if delivery_id is not None:
-        return await _find_id(client, topic, delivery_id)
-    async with _snapshot(client, topic) as partitions:
-        for place, partition in partitions.items():
-            if entry is not None and partition.store.has(entry):
-                return CommandTarget(place.partition, is_pending=True)
-    raise ClientError(f"no entry {entry} is pending in {topic}")
-
-
-async def _find_id(client: KafkaClient, topic: str, delivery_id: str) -> CommandTarget:
-    number = await _partition_of(client, topic, delivery_id)
-    unknown = CommandTarget(number, is_pending=False)
-    if await _length(client, TopicPartition(topic, number)) > MOST_SEARCHED_RECORDS:
-        return unknown
+    number = None if delivery_id is None else await _partition_of(client, topic, delivery_id)
     try:
-        async with _snapshot(client, topic, number, most_bytes=MOST_SEARCHED_BYTES) as partitions:
-            for partition in partitions.values():
-                name = partition.store.name_of(delivery_id)
-                if name is not None and partition.store.has(name):
-                    return CommandTarget(number, is_pending=True)
+        async with _snapshot(client, topic, number) as partitions:
+            found = _find(partitions, delivery_id, entry)
     except _TooLargeError:
-        return unknown
+        assert number is not None, "the whole topic is read without a bound"
+        return CommandTarget(number, is_pending=False)
+    if found is not None:
+        return CommandTarget(found[0], is_pending=True)
+    if delivery_id is None:
+        raise ClientError(f"no entry {entry} is pending in {topic}")
     raise ClientError(
         f"nothing with the id {delivery_id} is pending in {topic}; the service may not have read"
         " the record yet"
     )
-
-
-async def _length(client: KafkaClient, place: TopicPartition) -> int:
-    (start,) = (await offsets_at(client, {place: EARLIEST})).values()
-    (end,) = (await offsets_at(client, {place: LATEST}, read_committed=True)).values()
-    return end - start
 
 
 async def send_command(

@@ -210,6 +210,15 @@ async def committed_with_epochs(
     client: KafkaClient, name: str
 ) -> dict[TopicPartition, tuple[int, int | None]]:
     """Return committed offsets with leader epochs, None if unknown."""
+    committed: dict[TopicPartition, tuple[int, int | None]] = {}
+    for place, row in (await committed_rows(client, name)).items():
+        epoch = getattr(row, "committed_leader_epoch", _NO_EPOCH)
+        committed[place] = (row.committed_offset, None if epoch == _NO_EPOCH else epoch)
+    return committed
+
+
+async def committed_rows(client: KafkaClient, name: str) -> dict[TopicPartition, Any]:
+    """Return the partitions of an OffsetFetch response that have a committed offset, in order."""
     answer = await client.request_of_coordinator(
         name,
         ApiKey.OFFSET_FETCH,
@@ -218,19 +227,15 @@ async def committed_with_epochs(
         at_most=_FETCH_OF_ONE_GROUP,
     )
     check(answer.error_code, f"the offsets of group {name} cannot be read")
-    committed: dict[TopicPartition, tuple[int, int | None]] = {}
+    rows: dict[TopicPartition, Any] = {}
     for topic in answer.topics:
         for partition in topic.partitions:
             check(
                 partition.error_code, f"the offset of group {name} in {topic.name} cannot be read"
             )
             if partition.committed_offset != _NO_OFFSET:
-                epoch = getattr(partition, "committed_leader_epoch", _NO_EPOCH)
-                committed[TopicPartition(topic.name, partition.partition_index)] = (
-                    partition.committed_offset,
-                    None if epoch == _NO_EPOCH else epoch,
-                )
-    return dict(sorted(committed.items()))
+                rows[TopicPartition(topic.name, partition.partition_index)] = partition
+    return dict(sorted(rows.items()))
 
 
 async def progress_of(

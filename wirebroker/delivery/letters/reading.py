@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.errors import ClientError, check
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import committed_rows
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import (
     TopicPartition,
@@ -13,7 +14,6 @@ from wirebroker.client.topics.leaders import (
     partitions_of,
 )
 from wirebroker.client.topics.topics import list_topics
-from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.delivery.letters.letter import LetterRecord
 from wirebroker.delivery.letters.progress import RedriveProgress
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # The default of errors.deadletterqueue.topic.name.prefix.
 _OF_SHARE_GROUPS: Final = "dlq."
-# Last version of OffsetFetch with one group.
-_FETCH_OF_ONE_GROUP: Final = 7
 
 
 def is_dead_letter_topic(name: str) -> bool:
@@ -95,29 +93,18 @@ async def _progress(
 ) -> dict[TopicPartition, RedriveProgress]:
     """Return the progress of the redrives of a topic."""
     group = redrive_group(topic)
-    answer = await client.request_of_coordinator(
-        group,
-        ApiKey.OFFSET_FETCH,
-        {"group_id": group, "topics": None},
-        error_of=lambda answer: int(answer.error_code),
-        at_most=_FETCH_OF_ONE_GROUP,
-    )
-    failure = f"the offsets of group {group} cannot be read"
-    check(answer.error_code, failure)
-    found: dict[TopicPartition, RedriveProgress] = {}
-    for row in answer.topics:
-        for partition in row.partitions:
-            place = TopicPartition(row.name, partition.partition_index)
-            check(partition.error_code, failure)
-            if place in starts:
-                # confluent-kafka appends a zero byte.
-                metadata = (partition.metadata or "").rstrip("\0")
-                told = (partition.committed_offset, metadata, starts[place], ends[place])
-                try:
-                    found[place] = RedriveProgress.within(*told)
-                except ValueError as error:
-                    raise ClientError(f"{failure}: {error}") from None
-    return found
+    progress: dict[TopicPartition, RedriveProgress] = {}
+    for place, row in (await committed_rows(client, group)).items():
+        if place not in starts:
+            continue
+        # confluent-kafka appends a zero byte.
+        metadata = (row.metadata or "").rstrip("\0")
+        told = (row.committed_offset, metadata, starts[place], ends[place])
+        try:
+            progress[place] = RedriveProgress.within(*told)
+        except ValueError as error:
+            raise ClientError(f"the offsets of group {group} cannot be read: {error}") from None
+    return progress
 
 
 def _letter(place: TopicPartition, record: Record) -> LetterRecord:

@@ -10,6 +10,7 @@ from wirebroker.base.dead_letter_headers import (
     read_dead_letter_headers,
 )
 from wirebroker.delivery.model.header_table import (
+    DELIVER_TO,
     HeaderError,
     is_topic_name,
     read_headers,
@@ -78,7 +79,7 @@ def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> Out
 
 
 def _place_headers(entry: PendingEntry) -> Headers:
-    target = ("deliver-to", entry.target.encode())
+    target = (DELIVER_TO, entry.target.encode())
     if entry.partition is None:
         return (target,)
     return target, ("deliver-partition", b"%d" % entry.partition)

@@ -61,5 +61,9 @@ class TransactionPlan:
     def records(self, pending_topic: str) -> Iterator[OutputRecord]:
         """Yield all records to write, in order."""
         yield from self.outputs
+        yield from self.ended_records(pending_topic)
+
+    def ended_records(self, pending_topic: str) -> Iterator[OutputRecord]:
+        """Yield the records without a value that end names."""
         for partition, name in self.ended:
             yield OutputRecord(pending_topic, partition, name.encode(), None, (), name)

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.delivery.model.dead_letter import input_dead_letters, without_content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from wirebroker.delivery.model.records import OutputRecord
+
+# Errors of a record that another attempt would not change.
+FINAL_ERRORS: Final = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 
 class RefusedDeadLetterError(Exception):

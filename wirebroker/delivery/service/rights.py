@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 30.0
 # Before a transaction; deliveries wait meanwhile.
 _SHORT_WAIT_S: Final = 2.0
-# Codes for want of a right.
+# Error codes for a missing right.
 REFUSALS: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,

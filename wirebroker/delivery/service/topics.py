@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from wirebroker.delivery.model.rules import dead_letters_of
+from wirebroker.delivery.model.topic_configs import CLEANUP_POLICY, LETTERS_CONFIG, PENDING_CONFIG
 from wirebroker.delivery.service.errors import ServiceError, StoppingError
 from wirebroker.delivery.service.rights import REFUSALS, NeededRight, missing_rights
 
@@ -40,17 +41,6 @@ _ENDS_WAIT_S: Final = 15.0
 _PAUSE_S: Final = 0.1
 # A known topic may have been deleted or extended meanwhile.
 _KNOWN_S: Final = 30.0
-# Entries and dead letters are longer than the records that they contain.
-_MOST_BYTES: Final = 32 << 20
-_POLICY: Final = "cleanup.policy"
-_PENDING_CONFIG: Final = {
-    _POLICY: "compact",
-    "max.message.bytes": str(_MOST_BYTES),
-    # PendingStore is rebuilt before an index becomes older than this.
-    "delete.retention.ms": "86400000",
-    "compression.type": "producer",
-}
-_LETTERS_CONFIG: Final = {"max.message.bytes": str(_MOST_BYTES)}
 
 
 class ClusterTopics:
@@ -154,8 +144,8 @@ class ClusterTopics:
         """
         rules = settings.rules
         wanted: dict[str, dict[str, str]] = {topic: {} for topic in rules.input_topics}
-        wanted |= {dead_letters_of(topic): _LETTERS_CONFIG for topic in rules.input_topics}
-        wanted[rules.pending_topic] = _PENDING_CONFIG
+        wanted |= {dead_letters_of(topic): LETTERS_CONFIG for topic in rules.input_topics}
+        wanted[rules.pending_topic] = PENDING_CONFIG
         missing = [topic for topic in wanted if not self.partition_count(topic)]
         new_topics = [
             NewTopic(
@@ -183,7 +173,7 @@ class ClusterTopics:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         described = self.admin.describe_configs([resource], request_timeout=_WAIT_S)
         try:
-            policy = described[resource].result()[_POLICY].value
+            policy = described[resource].result()[CLEANUP_POLICY].value
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise
@@ -191,10 +181,11 @@ class ClusterTopics:
                 "cannot check that topic %s is compacted: no right describe_configs", topic
             )
             return
-        if policy != _PENDING_CONFIG[_POLICY]:
+        if policy != PENDING_CONFIG[CLEANUP_POLICY]:
             raise ServiceError(
-                f"topic {topic} has {_POLICY}={policy}, which deletes waiting records: set it to"
-                f" {_PENDING_CONFIG[_POLICY]}, or use another wirebroker.delivery.group"
+                f"topic {topic} has {CLEANUP_POLICY}={policy}, which deletes waiting records:"
+                f" set it to {PENDING_CONFIG[CLEANUP_POLICY]}, or use another"
+                " wirebroker.delivery.group"
             )
 
     def _create(self, new_topics: list[NewTopic], user: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from wirebroker.delivery.pending.refusals import FINAL_ERRORS
 from wirebroker.delivery.service.errors import FencedError, StoppingError
 
 if TYPE_CHECKING:
@@ -46,23 +47,13 @@ _DISCARDED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIG
 _MOST_LOGGED: Final = 5
 # Errors of a record in the pending topic; other errors are those of the topic.
 _FINAL_IN_PENDING: Final = _SIZE | {KafkaError.INVALID_RECORD}
-# Errors of a record that another attempt would not change.
-_FINAL: Final = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TIMESTAMP,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.TOPIC_EXCEPTION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-        # A topic name that librdkafka does not accept.
-        KafkaError._INVALID_ARG,
-    }
-)
+# Further ones, of librdkafka itself.
+_FINAL: Final = FINAL_ERRORS | {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    # A topic name that librdkafka does not accept.
+    KafkaError._INVALID_ARG,
+}
 # Errors of all records for a topic.
 _OF_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 

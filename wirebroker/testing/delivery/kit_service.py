@@ -15,40 +15,26 @@ from wirebroker.client.groups.groups import commit, committed_of
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.client.topics.topics import create_topics, list_topics
-from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.special_offsets import LATEST
 from wirebroker.delivery.model.entry import read_head
-from wirebroker.delivery.model.records import OutputRecord, ReceivedRecord
+from wirebroker.delivery.model.records import ReceivedRecord
 from wirebroker.delivery.model.rules import dead_letters_of
+from wirebroker.delivery.model.topic_configs import LETTERS_CONFIG, PENDING_CONFIG
 from wirebroker.delivery.pending.machine import DeliveryMachine
 from wirebroker.delivery.pending.partition import PendingPartition
+from wirebroker.delivery.pending.refusals import FINAL_ERRORS
 from wirebroker.delivery.pending.store import PendingStore
 from wirebroker.testing.clients.sending import OutgoingRecord
 
 if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Record
+    from wirebroker.delivery.model.records import OutputRecord
     from wirebroker.delivery.model.rules import DeliveryRules
     from wirebroker.delivery.pending.plan import TransactionPlan
     from wirebroker.testing.clients.sending import Sender
 
 _MOST_RECORDS: Final = 1_000
-# As in the service: entries and dead letters are longer than the records that they contain.
-_LETTERS_CONFIG: Final = {"max.message.bytes": str(32 << 20)}
-_PENDING_CONFIG: Final = {"cleanup.policy": "compact", **_LETTERS_CONFIG}
-# Errors of a record that another attempt would not change.
-_FINAL: Final = frozenset(
-    {
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.POLICY_VIOLATION,
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 
 
 class KitService:
@@ -90,8 +76,8 @@ class KitService:
         """
         self._counts = await list_topics(client)
         configs: dict[str, dict[str, str]] = {topic: {} for topic in self._rules.input_topics}
-        configs |= dict.fromkeys(map(dead_letters_of, self._rules.input_topics), _LETTERS_CONFIG)
-        configs[self._pending.topic] = _PENDING_CONFIG
+        configs |= dict.fromkeys(map(dead_letters_of, self._rules.input_topics), LETTERS_CONFIG)
+        configs[self._pending.topic] = PENDING_CONFIG
         for topic, config in configs.items():
             if topic not in self._counts:
                 await create_topics(client, {topic: 1}, configs=config)
@@ -150,7 +136,7 @@ class KitService:
         self._positions = reader.positions
 
     async def _carry_out(self, client: KafkaClient, plan: TransactionPlan, now_ms: int) -> None:
-        """Write a plan's records, and read what was written and produced meanwhile.
+        """Write a plan's records, then read the records that arrived meanwhile.
 
         If the broker refuses a record for good, the machine plans again, with a dead letter.
         """
@@ -186,15 +172,14 @@ class KitService:
             try:
                 await self._send(client, output, now_ms)
             except ClientError as error:
-                if error.code not in _FINAL:
+                if error.code not in FINAL_ERRORS:
                     raise
                 refusals[output.cause] = str(error)
             else:
                 self._written.add((output.cause, output.topic))
         if refusals:
             return
-        for partition, name in plan.ended:
-            ended = OutputRecord(self._pending.topic, partition, name.encode(), None, (), name)
+        for ended in plan.ended_records(self._pending.topic):
             await self._send(client, ended, now_ms)
         offsets = {TopicPartition(*place): offset for place, offset in plan.input_offsets.items()}
         if offsets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.security.acls import CONSUMER_OPERATIONS, PRODUCER_OPERATIONS, RuleFilter
@@ -24,7 +25,7 @@ from wirebroker.console.changes.kinds.acl_fields import (
 from wirebroker.console.changes.kinds.acl_plans import additions, client_removal, removal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from wirebroker.console.model.collector import Collector
 
@@ -73,23 +74,20 @@ async def _let_consume(collector: Collector, values: Mapping[str, str]) -> Prepa
     )
 
 
-async def _remove_producer(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
-    names = {"topic": values["topic"], "transactional_id": values["transactional_id"]}
+async def _remove_client(
+    client: str,
+    operations: Mapping[str, Sequence[str]],
+    fields: Sequence[str],
+    collector: Collector,
+    values: Mapping[str, str],
+) -> PreparedChange:
+    """Return the plan that removes the ACLs of a client, `producer` or `consumer`."""
+    names = {field: values[field] for field in fields}
     return await client_removal(
         collector,
-        client_rules(values, PRODUCER_OPERATIONS, names),
-        f"Remove the producer ACLs of {values['principal']} on {_resources(values, names)}",
-        _tool_line(collector, "--remove", "--force", "--producer", *client_flags(values, names)),
-    )
-
-
-async def _remove_consumer(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
-    names = {"topic": values["topic"], "group": values["group"]}
-    return await client_removal(
-        collector,
-        client_rules(values, CONSUMER_OPERATIONS, names),
-        f"Remove the consumer ACLs of {values['principal']} on {_resources(values, names)}",
-        _tool_line(collector, "--remove", "--force", "--consumer", *client_flags(values, names)),
+        client_rules(values, operations, names),
+        f"Remove the {client} ACLs of {values['principal']} on {_resources(values, names)}",
+        _tool_line(collector, "--remove", "--force", f"--{client}", *client_flags(values, names)),
     )
 
 
@@ -121,6 +119,11 @@ def _kind(
 ) -> ChangeKind:
     return ChangeKind(name, title, ConsoleRole.ADMIN, fields, "principal", prepare, "acls")
 
+
+_remove_producer = partial(
+    _remove_client, "producer", PRODUCER_OPERATIONS, ("topic", "transactional_id")
+)
+_remove_consumer = partial(_remove_client, "consumer", CONSUMER_OPERATIONS, ("topic", "group"))
 
 KINDS: Final[tuple[ChangeKind, ...]] = (
     _kind("add-acl", "Add an ACL", RULE_FIELDS, _add),

@@ -33,7 +33,7 @@ _MOST_PARTITIONS: Final = (1 << 31) - 1
 _MOST_REPLICAS: Final = (1 << 15) - 1
 _BROKERS_DEFAULT: Final = "the brokers' default"
 _NOT_RESTORED: Final = "The records cannot be restored."
-# What is lost with an internal topic.
+# What deleting an internal topic loses.
 _LOST_STATE: Final = {
     "__consumer_offsets": "all groups lose their members and committed offsets",
     "__transaction_state": "open transactions and the epochs of all transactional ids are lost",
@@ -161,7 +161,7 @@ async def _delete_several(collector: Collector, values: Mapping[str, str]) -> Pr
     names = list(dict.fromkeys(lines))
     if not names:
         raise ChangeError("write at least one topic", "topics")
-    if len("\n".join(lines)) > MOST_CHARACTERS:  # the audit log would not have all names
+    if len("\n".join(lines)) > MOST_CHARACTERS:  # the audit log would cut them
         raise ChangeError(
             f"the names have more than {MOST_CHARACTERS:,} characters together: delete fewer topics"
             " at once",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.base.text import few_of
 from wirebroker.client.errors import did_you_mean
 from wirebroker.console.changes.change import ChangeError, FieldKind
+from wirebroker.console.changes.field_values import lines_of
 from wirebroker.console.changes.making.kept import shortened
 
 if TYPE_CHECKING:
@@ -99,11 +100,10 @@ def target_text(kind: ChangeKind, values: Mapping[str, str]) -> str:
 
     For several lines, return the first three and the number of others.
     """
-    text = values[kind.target]
     (target,) = (field for field in kind.fields if field.name == kind.target)
     if target.kind is not FieldKind.LONG_TEXT:
-        return text
-    return few_of([line.strip() for line in text.splitlines() if line.strip()], _MOST_TARGETS)
+        return values[kind.target]
+    return few_of(lines_of(values, kind.target), _MOST_TARGETS)
 
 
 def logged_values(kind: ChangeKind, values: Mapping[str, str]) -> dict[str, str]:

@@ -120,7 +120,7 @@ async def test_a_field_has_an_effect_or_the_page_says_that_it_has_none(
     assert after != before or UNUSED[mode][field] in sentences
 
 
-# A download has all records that match.
+# A download contains all records that match.
 @pytest.mark.parametrize("field", sorted(FIELDS.keys() - {"limit", "start"}))
 async def test_a_field_has_an_effect_on_a_download(effects: Effects, field: str):
     needed, value = FIELDS[field]
