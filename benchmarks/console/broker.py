@@ -32,31 +32,34 @@ _OFFSETS = 10
 _BATCH = 500
 
 
-def read_arguments(description: str | None) -> tuple[argparse.Namespace, str]:
-    """Return the flags of a benchmark with much data, and the broker's Python."""
+def read_arguments(description: str | None) -> argparse.Namespace:
+    """Return the flags of a benchmark with much data."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--ours", type=Path, default=None, help="environment of the broker")
-    arguments = parser.parse_args()
-    python = sys.executable if arguments.ours is None else str(arguments.ours / "bin" / "python")
-    return arguments, python
+    add_checkout(parser)
+    return parser.parse_args()
+
+
+def add_checkout(parser: argparse.ArgumentParser) -> None:
+    """Add the flag --ours: the broker's checkout, for example a compiled tree."""
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
 
 
 @contextlib.contextmanager
 def serving(
-    python: str = sys.executable, settings: Mapping[str, str] = MappingProxyType({})
+    checkout: Path | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, int]]:
-    """Run a broker with further settings; yield its address and process id."""
+    """Run the broker of a checkout with further settings; yield its address and process id."""
     with tempfile.TemporaryDirectory() as directory:
         port_file = Path(directory) / "port"
-        command = [python, "-m", "wirebroker", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
         command += ["--port-file", str(port_file), "--set", f"log.dirs={directory}/data"]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         with (Path(directory) / "log").open("ab") as log:
-            process = subprocess.Popen(command, stderr=log)
+            process = subprocess.Popen(command, stderr=log, cwd=checkout)
         try:
             while not (port_file.exists() and port_file.read_text()):
                 assert process.poll() is None, "it did not start"

@@ -95,8 +95,8 @@ async def _run(address: str, process_id: int, arguments: argparse.Namespace) -> 
 
 
 def main() -> None:
-    arguments, python = read_arguments(__doc__)
-    with serving(python) as (address, process_id):
+    arguments = read_arguments(__doc__)
+    with serving(arguments.ours) as (address, process_id):
         asyncio.run(_run(address, process_id, arguments))
 
 

@@ -12,12 +12,10 @@ import argparse
 import asyncio
 import os
 import resource
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.console.broker import serving, write_orders
+from benchmarks.console.broker import add_checkout, serving, write_orders
 from benchmarks.measurement.machine import cpu_seconds
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.records.codec import Codec
@@ -79,10 +77,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--codec", choices=[codec.name for codec in Codec], default="NONE")
-    parser.add_argument("--ours", type=Path, default=None, help="environment of the broker")
+    add_checkout(parser)
     arguments = parser.parse_args()
-    python = sys.executable if arguments.ours is None else str(arguments.ours / "bin" / "python")
-    with serving(python) as (address, _):
+    with serving(arguments.ours) as (address, _):
         asyncio.run(_run(address, arguments.records, Codec[arguments.codec]))
 
 

@@ -210,10 +210,10 @@ def _idle(broker_id: int, seconds: float) -> float:
 
 
 def main() -> None:
-    arguments, python = read_arguments(__doc__)
+    arguments = read_arguments(__doc__)
     http_port = 19_404
     metrics = {"wirebroker.http.listeners": f"127.0.0.1:{http_port}"}
-    with serving(python, metrics) as (address, broker_id):
+    with serving(arguments.ours, metrics) as (address, broker_id):
         asyncio.run(_fill(address, arguments))
         print(f"{arguments.partitions} partitions, {arguments.groups} groups")
         print(f"{'no console':14} broker {_idle(broker_id, arguments.seconds):5.2f} %", flush=True)
