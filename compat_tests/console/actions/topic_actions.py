@@ -87,7 +87,7 @@ def _root_logger(cluster: ActionCluster, _name: str) -> Iterator[Callable[[], bo
     place = ("broker_logger", "2", "root")
     before = cluster.stock.config(*place) or "INFO"
     try:
-        yield lambda: cluster.stock.config(*place) == "ERROR"
+        yield lambda: cluster.stock.config(*place) == "FATAL"
     finally:
         cluster.stock.alter_config(*place[:2], {"root": before})
 
@@ -187,8 +187,8 @@ TOPIC_ACTIONS = (
         "alter-broker-loggers",
         page="broker/loggers?id=2",
         link="Change levels",
-        values={"set": "root=ERROR"},
-        plan="→ ERROR",
+        values={"set": "root=FATAL"},
+        plan="→ FATAL",
         command="--entity-type broker-loggers",
         result="1 logger of broker 2 changed",
         arrange=_root_logger,
