@@ -5,7 +5,7 @@
     pytest --nightly            also tests marked `nightly`: further variants, or long builds
     pytest --seed 7             another run of the randomized tests; the header prints the seed
     pytest --seed random        with a new random seed; without --seed it is DEFAULT_SEED
-    pytest --budget-scale 10    give randomized tests ten times their time (.ci/run gives them half)
+    pytest --budget-scale 10    give randomized tests ten times their time (.ci/run: 0.4)
     pytest --share 0.5          take half of that time for what the compiled run tries too
     pytest --measure-holds      print how long turns of the event loop are (test_loop_holds.py)
     pytest --crash-points 60000 cut runs at this number of points (tests/crash)
@@ -20,6 +20,7 @@ Fixtures that only one folder uses belong in that folder's conftest.py.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from typing import Any
@@ -162,3 +163,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = selected
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the collected tests, which stay to the end, from garbage collections."""
+    gc.collect()
+    gc.freeze()

@@ -92,8 +92,8 @@ def await_state(requests: Requests, count: int) -> None:
 @pytest.mark.parametrize(
     ("maker", "end"),
     [
-        ("apache", "kill"),
         ("wirebroker", "stop"),
+        pytest.param("apache", "kill", marks=pytest.mark.nightly),
         pytest.param("apache", "stop", marks=pytest.mark.nightly),
         pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],

@@ -130,8 +130,8 @@ def beat_until_assigned(requests: Requests, member_id: str, epoch: int) -> Any:
 @pytest.mark.parametrize(
     ("maker", "end"),
     [
-        ("apache", "kill"),
         ("wirebroker", "stop"),
+        pytest.param("apache", "kill", marks=pytest.mark.nightly),
         pytest.param("apache", "stop", marks=pytest.mark.nightly),
         pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).resolve().parents[2]
 _NOTES_ITS_SEEDS = """
 from pathlib import Path
+
+import pytest
 
 def test_it(pytestconfig, worker_id):
     option = pytestconfig.option
@@ -23,6 +27,7 @@ def test_a_random_seed_is_the_same_in_every_process_and_printed(tmp_path: Path) 
     assert used == {f"{printed} {printed}"}
 
 
+@pytest.mark.nightly
 def test_a_seed_is_fixed_unless_one_is_given(tmp_path: Path) -> None:
     assert [_run(tmp_path), _run(tmp_path, "--seed", "7")] == [1_000, 7]
 

@@ -46,6 +46,7 @@ def test_a_file_is_a_unit_unless_its_tests_share_nothing_or_files_share_much():
     )
 
 
+@pytest.mark.nightly
 def test_a_file_runs_in_one_process_and_the_next_run_knows_what_it_takes(tmp_path):
     for name in ("test_a.py", "test_b.py", "test_c.py"):
         (tmp_path / name).write_text(_NOTES_ITS_WORKER, encoding="ascii")

@@ -138,6 +138,7 @@ def garbage():
     """
     with GarbagePolicy() as policy:
         yield policy
+    collect_frozen()
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.request_arrays import Place, at_or_none, places, renamed
 from tests.support.protocol.sample_requests import at, with_elements
 from wirebroker.base.clock import next_turn
+from wirebroker.base.gc_tuning import collect_frozen
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def uncollected(asker: Asker) -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    gc.unfreeze()
+    collect_frozen()
 
 
 @pytest.mark.usefixtures("uncollected")

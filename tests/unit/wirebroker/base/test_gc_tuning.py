@@ -6,9 +6,23 @@ import gc
 import subprocess
 import sys
 import weakref
+from typing import TYPE_CHECKING
+
+import pytest
 
 from wirebroker.base import gc_tuning
 from wirebroker.base.gc_tuning import GarbagePolicy, collect_frozen, uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_frozen() -> Iterator[None]:
+    """Unfreeze the collected tests, which conftest.py has frozen."""
+    gc.unfreeze()
+    yield
+    collect_frozen()
 
 
 class Node:

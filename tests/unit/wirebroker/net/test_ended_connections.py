@@ -19,6 +19,7 @@ from tests.support.security.tls_files import client_side, tls_configs
 from tests.support.tools.ports import HOST, free_port
 from tests.support.tools.waiting import eventually
 from wirebroker.base.clock import next_turn
+from wirebroker.base.gc_tuning import collect_frozen
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def uncollected(doors: Doors) -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    gc.unfreeze()
+    collect_frozen()
 
 
 def places(listener: str) -> dict[str, Callable[[Doors, str], socket.socket]]:
