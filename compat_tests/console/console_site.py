@@ -22,6 +22,18 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 # WCAG 2.1 A and AA (axe's tags).
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+# The placeholders that are wider than their visible fields.
+_CUT_PLACEHOLDERS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d");
+  const isCut = (field) => {
+    const style = getComputedStyle(field);
+    canvas.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+    const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return field.checkVisibility() && canvas.measureText(field.placeholder).width > room;
+  };
+  const fields = [...document.querySelectorAll("input[placeholder]")];
+  return fields.filter(isCut).map((field) => field.placeholder);
+}"""
 
 
 class RunningConsole(NamedTuple):
@@ -100,7 +112,9 @@ class Screen:
         return self.page.locator("h1").inner_text()
 
     def shoot(self, name: str, *, is_whole: bool = False) -> None:
-        """Write a screenshot to build/screenshots."""
+        """Write a screenshot to build/screenshots; a cut placeholder on it is an error."""
+        cut = self.page.evaluate(_CUT_PLACEHOLDERS)
+        self.errors += [f"{name}: the placeholder {text!r} is cut" for text in cut]
         self._screenshots.mkdir(parents=True, exist_ok=True)
         if is_whole:
             # Otherwise the sidebar, which is fixed to the window, is in the middle of the picture.

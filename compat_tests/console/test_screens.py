@@ -47,6 +47,7 @@ _EACH_DAY = {
     "failed",
     "written",
     "topics-selected",
+    "quotas",
 }
 _CASES = [
     pytest.param(*screen, id=screen[0], marks=() if screen[0] in _EACH_DAY else pytest.mark.nightly)

@@ -13,13 +13,14 @@ from compat_tests.console.cluster_content import EVIL, ORDERS, TRACE
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from compat_tests.console.conftest import OpenScreen
     from compat_tests.console.console_site import Screen
 
 # A search by JSONPath reads 12,000 to 60,000 records a second on a busy machine.
 _SEARCH_MS = 180_000
+SSE = "text/event-stream"
 
 
 def finished(screen: Screen) -> str:
@@ -124,7 +125,7 @@ def test_topics_are_selected_by_keyboard_to_be_deleted(open_screen: OpenScreen):
 
 
 @pytest.mark.nightly
-def test_a_search_by_json_can_be_stopped_and_downloaded(open_screen: OpenScreen):
+def test_hits_of_a_search_by_json_are_downloaded(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topic/messages?name=orders&jsonpath=$.order.total+>+390")
     finished(screen)
     hits = screen.page.locator(".record").count()
@@ -132,7 +133,55 @@ def test_a_search_by_json_can_be_stopped_and_downloaded(open_screen: OpenScreen)
     assert len(lines) == hits > 0
     rows = list(csv.reader(io.StringIO(downloaded(screen, "CSV"))))
     assert len(rows) == hits + 1
-    screen.page.get_by_role("button", name="Stop").wait_for()
+
+
+def test_the_stop_button_leaves_with_the_end_of_a_search(open_screen: OpenScreen):
+    screen = open_screen("/c/dev/topic/messages?name=orders&text=customer-1&limit=20")
+    finished(screen)
+    screen.page.get_by_role("button", name="Stop").wait_for(state="detached")
+    assert screen.errors == []
+
+
+def test_a_search_begins_if_a_script_arrives_late(open_screen: OpenScreen):
+    screen = open_screen()
+    page = screen.page
+    late: list[Route] = []
+
+    def hold(route: Route) -> None:
+        late.append(route)
+
+    page.route("**/static/hx-sse.min.js?**", hold)
+    address = screen.address + "/c/dev/topic/messages?name=orders&text=customer-1"
+    page.goto(address, wait_until="commit")
+    page.wait_for_function("window.htmx !== undefined")
+    # As long as htmx would wait for it.
+    page.evaluate("() => new Promise((resolve) => setTimeout(resolve, 200))")
+    (route,) = late
+    route.continue_()
+    finished(screen)
+    assert screen.errors == []
+
+
+def test_a_tail_that_loses_its_connection_says_so(open_screen: OpenScreen, producer):
+    screen = open_screen()
+    page = screen.page
+    # A response of server-sent events that ends without the event "done".
+    page.route("**/topic/tail?**", lambda route: route.fulfill(body=": lost\n\n", content_type=SSE))
+    screen.open("/c/dev/topic/messages?name=tailed&live=1")
+    page.get_by_text("The connection ended. Reload the page to go on.").wait_for()
+    assert page.get_by_role("button", name="Stop").count() == 0
+    assert screen.errors == []
+
+
+def test_a_search_that_is_refused_says_why(open_screen: OpenScreen):
+    screen = open_screen()
+    page = screen.page
+    refused = {"status": 503, "body": "8 searches are running.", "content_type": "text/plain"}
+    page.route("**/topic/search?**", lambda route: route.fulfill(**refused))
+    screen.open("/c/dev/topic/messages?name=orders&text=none")
+    page.get_by_text("8 searches are running.").wait_for()
+    assert page.get_by_role("button", name="Stop").count() == 0
+    screen.errors.clear()  # Chromium logs the status 503
 
 
 @pytest.mark.nightly

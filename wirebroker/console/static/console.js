@@ -1,4 +1,4 @@
-// Times in the viewer's time zone, a bound of streamed lists, and the form of the messages page.
+// Times in the viewer's time zone, streamed lists and their end, and the form of the messages page.
 (() => {
   const pad = (number, digits = 2) => String(number).padStart(digits, "0");
 
@@ -35,6 +35,34 @@
       field.hidden = field.dataset.onlyFor !== start.value;
     }
   };
+
+  // The end of a search or tail: its button to stop it leaves, and a failure is shown.
+  const endStream = (element, failure) => {
+    if (element.id !== "stream") return;
+    const progress = document.querySelector("#progress");
+    if (element.contains(document.activeElement)) progress.focus();
+    element.remove();
+    if (!failure) return;
+    const text = document.createElement("p");
+    text.className = "bad";
+    text.textContent = failure;
+    if (progress.querySelector(".meter")) progress.append(text);
+    else progress.replaceChildren(text);
+  };
+
+  const lost = "The connection ended. Reload the page to go on.";
+  document.addEventListener("htmx:sse:close", (event) => {
+    const { reason } = event.detail;
+    if (reason !== "removed" && reason !== "cleanup") endStream(event.target, reason === "ended" && lost);
+  });
+  document.addEventListener("htmx:response:error", (event) => {
+    const { ctx } = event.detail;
+    if (event.target.id !== "stream") return;
+    ctx.swap = "none"; // Otherwise the text would be among the records.
+    const isText = ctx.response.headers.get("Content-Type")?.startsWith("text/plain");
+    endStream(event.target, isText ? ctx.text : lost);
+  });
+  document.addEventListener("htmx:error", (event) => endStream(event.target, lost));
 
   const refresh = () => {
     showLocalTimes(document);
