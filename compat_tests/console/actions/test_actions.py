@@ -72,7 +72,13 @@ def visit_of(sites: ActionSites, action: BrowserAction, way: str) -> ClusterVisi
 
 
 def check_audit(entries: list[dict[str, Any]], action: BrowserAction, visit: ClusterVisit) -> None:
-    """Check that the audit log has the change, with its author and without its secret."""
+    """Check that the audit log has the change, with its author and without its secret.
+
+    A record that is forwarded is also in the log of the other cluster.
+    """
+    clusters = sorted({entry["cluster"] for entry in entries})
+    assert clusters == sorted({visit.cluster, action.values.get("cluster", visit.cluster)})
+    entries = [entry for entry in entries if entry["cluster"] == visit.cluster]
     assert [entry["event"] for entry in entries] == ["begin", "end"]
     begin, end = entries
     assert {entry["kind"] for entry in entries} == {action.kind}

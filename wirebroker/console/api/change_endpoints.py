@@ -14,16 +14,18 @@ from wirebroker.console.api.json_responses import error_response, failure_respon
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError, FieldKind
 from wirebroker.console.changes.kinds.table import CHANGES
+from wirebroker.console.changes.making.kept import unknown_plan
 from wirebroker.console.changes.making.preparing import prepared_change
 from wirebroker.console.changes.making.runner import NOBODY, BusyError
 from wirebroker.console.changes.making.values import checked_values, values_of_json
-from wirebroker.console.pages.changes import allowed_kind, author_of
+from wirebroker.console.pages.changes import allowed_kind, author_of, other_of
 from wirebroker.console.pages.page import (
     allowed_changes,
     collector_of,
     console_of,
     other_clusters,
     viewer_of,
+    visible_collectors,
 )
 from wirebroker.console.pages.request_body import sent_json
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from wirebroker.console.changes.change import ChangeKind, PreparedChange
-    from wirebroker.console.changes.making.runner import ChangeRun
+    from wirebroker.console.changes.making.change_run import ChangeRun
 
 # A longer change is reported as running, with its address.
 _PATIENCE_S: Final = 30.0
@@ -79,12 +81,13 @@ async def make(request: Request) -> Response:
         return JSONResponse(_plan(kind, prepared) | {"dry_run": True})
     runner = console_of(request).runner
     try:
-        run = await runner.begin(kind, collector, values, prepared, author_of(request))
+        other = other_of(request, kind, values)
+        run = await runner.begin(kind, collector, values, prepared, author_of(request), other)
     except (AuditError, BusyError) as error:
         return error_response(503, str(error))
     with suppress(TimeoutError):
         await asyncio.wait_for(run.ended.wait(), _PATIENCE_S)
-    return _run_response(run)
+    return _run_response(request, run)
 
 
 def _is_dry_run(request: Request) -> bool:
@@ -96,7 +99,7 @@ def _is_dry_run(request: Request) -> bool:
 
 async def run(request: Request) -> Response:
     """Return a change that runs or has ended lately."""
-    return JSONResponse(_run(_run_of(request)))
+    return JSONResponse(_run(request, _run_of(request)))
 
 
 async def stop(request: Request) -> Response:
@@ -107,7 +110,7 @@ async def stop(request: Request) -> Response:
     stopped.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(stopped.ended.wait(), _PATIENCE_S)
-    return JSONResponse(_run(stopped))
+    return JSONResponse(_run(request, stopped))
 
 
 def _run_of(request: Request) -> ChangeRun:
@@ -129,19 +132,22 @@ def _plan(kind: ChangeKind, prepared: PreparedChange) -> dict[str, Any]:
     }
 
 
-def _run(change: ChangeRun) -> dict[str, Any]:
-    return _plan(change.kind, change.prepared) | {
+def _run(request: Request, change: ChangeRun) -> dict[str, Any]:
+    is_known = change.is_known_in(visible_collectors(request))
+    plan = change.prepared if is_known else unknown_plan(change.kind)
+    message = change.progress if change.is_running else change.message
+    return _plan(change.kind, plan) | {
         "run": change.run_id,
-        "target": change.target,
+        "target": change.sides[request.path_params["cluster"]].target,
         "result": change.result,
-        "message": change.progress if change.is_running else change.message,
+        "message": message if is_known else "",
     }
 
 
-def _run_response(change: ChangeRun) -> Response:
+def _run_response(request: Request, change: ChangeRun) -> Response:
     if change.is_running:
         address = f"/api/v1/clusters/{change.cluster}/runs/{change.run_id}"
-        return JSONResponse(_run(change), 202, {"Location": address})
+        return JSONResponse(_run(request, change), 202, {"Location": address})
     if change.result != "done":
         return error_response(409, change.message, result=change.result, run=change.run_id)
-    return JSONResponse(_run(change))
+    return JSONResponse(_run(request, change))

@@ -29,6 +29,7 @@ class AuditEntry(NamedTuple):
         values: The change's values, without secrets.
         result: How it ended: `done`, `failed`, `stopped`, `timed-out`.
         message: The change's own sentence, or why it failed.
+        other_cluster: The other cluster of a change that needs two, which has its own entries.
     """
 
     event: str
@@ -44,6 +45,7 @@ class AuditEntry(NamedTuple):
     values: Mapping[str, str] | None = None
     result: str | None = None
     message: str | None = None
+    other_cluster: str | None = None
 
 
 def line_of(entry: AuditEntry, now_ms: int) -> bytes:

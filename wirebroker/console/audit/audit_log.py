@@ -62,23 +62,24 @@ class AuditLog:
         except OSError as error:
             raise self._refusal(error) from None
 
-    async def write(self, entry: AuditEntry) -> None:
-        """Append an entry and sync the file.
+    async def write(self, *entries: AuditEntry) -> None:
+        """Append entries and sync the file.
 
         Raises:
             AuditError: The entry may not be on the disk.
         """
-        await self._write(line_of(entry, self._clock.now_ms()), is_kept=False)
+        await self._write(self._lines(entries), is_kept=False)
 
-    async def write_or_keep(self, entry: AuditEntry) -> None:
-        """Append an entry; if that fails, it is kept, and written before the next one.
+    async def write_or_keep(self, *entries: AuditEntry) -> None:
+        """Append the entries of an event; if that fails, they are kept and written before the next.
 
-        At most 200 are kept. An entry that was written but not synced is written again.
+        Those of at most 200 events are kept. Entries that were written but not synced are written
+        again.
 
         Raises:
             AuditError: The entry may not be on the disk.
         """
-        await self._write(line_of(entry, self._clock.now_ms()), is_kept=True)
+        await self._write(self._lines(entries), is_kept=True)
 
     async def write_kept(self) -> None:
         """Append the entries that were kept.
@@ -89,14 +90,18 @@ class AuditLog:
         if self._late:
             await self._write(b"", is_kept=False)
 
-    async def _write(self, line: bytes, *, is_kept: bool) -> None:
+    def _lines(self, entries: tuple[AuditEntry, ...]) -> bytes:
+        now_ms = self._clock.now_ms()
+        return b"".join(line_of(entry, now_ms) for entry in entries)
+
+    async def _write(self, lines: bytes, *, is_kept: bool) -> None:
         async with self._lock:
-            data = b"".join((*self._late, line))
+            data = b"".join((*self._late, lines))
             try:
                 await asyncio.shield(in_thread(Work.AUDIT, self._append, data))
             except OSError as error:
                 if is_kept:
-                    self._late.append(line)
+                    self._late.append(lines)
                 raise self._refusal(error) from None
             self._late.clear()
 

@@ -120,6 +120,7 @@ class ChangeKind(NamedTuple):
             as the key and value of a record. Raises as `prepare`.
         other_cluster: The field, a CHOICE, that names the cluster in which the change is made, if
             that is not the page's. The user needs the role in both.
+        other_target: As `target`, for the entries of the other cluster.
         prepare_between: Replaces `prepare` if `other_cluster` is set; its second argument is the
             other cluster's collector.
     """
@@ -134,6 +135,7 @@ class ChangeKind(NamedTuple):
     page: str | None = None
     prefill: Callable[[Collector, Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = None
     other_cluster: str = ""
+    other_target: str = ""
     prepare_between: (
         Callable[[Collector, Collector, Mapping[str, str]], Awaitable[PreparedChange]] | None
     ) = None

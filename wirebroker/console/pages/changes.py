@@ -12,13 +12,14 @@ from starlette.responses import RedirectResponse
 from wirebroker.client.errors import ClientError
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError, FieldKind
+from wirebroker.console.changes.making.change_run import ChangeAuthor
 from wirebroker.console.changes.making.pending_plans import effect_of
 from wirebroker.console.changes.making.preparing import (
     kind_named,
     prefilled_values,
     prepared_change,
 )
-from wirebroker.console.changes.making.runner import NOBODY, BusyError, ChangeAuthor
+from wirebroker.console.changes.making.runner import NOBODY, BusyError, OtherCluster
 from wirebroker.console.changes.making.values import checked_values, values_of_form
 from wirebroker.console.pages.change_links import target_url
 from wirebroker.console.pages.page import (
@@ -29,6 +30,7 @@ from wirebroker.console.pages.page import (
     page,
     role_of,
     viewer_of,
+    visible_collectors,
 )
 from wirebroker.console.pages.request_body import SMALL_BODY_BYTES, sent_form
 from wirebroker.console.view.links import cluster_url
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from wirebroker.console.changes.change import ChangeKind, Field, PreparedChange
+    from wirebroker.console.changes.making.change_run import ChangeRun
     from wirebroker.console.changes.making.pending_plans import PendingPlan
-    from wirebroker.console.changes.making.runner import ChangeRun
     from wirebroker.console.model.collector import Collector
 
 # A change that takes longer gets a page with its progress.
@@ -113,7 +115,12 @@ async def change_apply(request: Request) -> Response:
         return _plan_page(request, kind, plan.values, prepared, has_changed=True)
     try:
         run = await console_of(request).runner.begin(
-            kind, collector, plan.values, prepared, author_of(request)
+            kind,
+            collector,
+            plan.values,
+            prepared,
+            author_of(request),
+            other_of(request, kind, plan.values),
         )
     except (AuditError, BusyError) as error:
         return _form(request, kind, plan.values, error=str(error), status=503)
@@ -153,6 +160,16 @@ def author_of(request: Request) -> ChangeAuthor:
         viewer.address,
         "http" if viewer.is_program else "browser",
     )
+
+
+def other_of(request: Request, kind: ChangeKind, values: Mapping[str, str]) -> OtherCluster | None:
+    """Return the other cluster of a prepared change, if it needs one."""
+    if not kind.other_cluster:
+        return None
+    name = values[kind.other_cluster]
+    role = viewer_of(request).grants.role_in(name)
+    assert role is not None
+    return OtherCluster(other_clusters(request, kind.name)[name], role.name.lower())
 
 
 def _plan(request: Request, kind: ChangeKind, plan_id: str) -> PendingPlan | None:
@@ -244,12 +261,15 @@ async def change_runs(request: Request) -> Response:
 async def change_run(request: Request) -> Response:
     """Show a change: its progress, or how it ended."""
     run = _run(request)
+    target = run.sides[request.path_params["cluster"]].target
     return page(
         request,
         "change_run.html",
         section="changes",
         run=run,
-        back=target_url(collector_of(request), run.kind, run.target),
+        target=target,
+        is_known=run.is_known_in(visible_collectors(request)),
+        back=target_url(collector_of(request), run.kind, target),
     )
 
 
@@ -263,7 +283,7 @@ async def change_stop(request: Request) -> Response:
     run.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(run.ended.wait(), _PATIENCE_S)
-    address = cluster_url(run.cluster, "changes/run", id=run.run_id)
+    address = cluster_url(request.path_params["cluster"], "changes/run", id=run.run_id)
     return RedirectResponse(address, status_code=303)
 
 

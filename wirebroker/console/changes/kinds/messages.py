@@ -87,7 +87,7 @@ async def _forward(
             stored = await write()
         except ClientError as error:
             raise _of_cluster(name, error) from error
-        return f"{stored} of cluster {name} (user in Kafka: {other.kafka_user})"
+        return f"{stored} of cluster {name}"
 
     return plan._replace(apply=apply, notes=(f"user in Kafka there: {other.kafka_user}",))
 
@@ -277,6 +277,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         "topic/messages",
         _prefilled,
         "cluster",
+        "topic",
         _forward,
     ),
     *copies.KINDS,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.console.changes.change import MOST_CHARACTERS
+from wirebroker.console.changes.change import MOST_CHARACTERS, PreparedChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wirebroker.console.changes.change import PreparedChange
+    from wirebroker.console.changes.change import ChangeKind
 
 MOST_LINES: Final = 1000
 
@@ -26,6 +26,11 @@ def without_work(prepared: PreparedChange) -> PreparedChange:
         progress=None,
         logged=None,
     )
+
+
+def unknown_plan(kind: ChangeKind) -> PreparedChange:
+    """Return what users see of a change who have no role in one of its clusters."""
+    return PreparedChange(kind.title, (), "", _made_nothing)
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:

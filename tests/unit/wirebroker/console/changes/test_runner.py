@@ -13,12 +13,8 @@ from tests.support.console.recorded_change import RecordedChange
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.audit.audit_log import AuditLog
 from wirebroker.console.changes.making import runner as runner_module
-from wirebroker.console.changes.making.runner import (
-    BusyError,
-    ChangeAuthor,
-    ChangeRun,
-    ChangeRunner,
-)
+from wirebroker.console.changes.making.change_run import ChangeAuthor, ChangeRun
+from wirebroker.console.changes.making.runner import BusyError, ChangeRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.support.console import fake_cluster as fake
 from tests.support.console.changes import ReadValues, records_of, run_line
 from tests.support.console.console_users import PASSWORD, token_of, write_tokens, write_users
 from tests.support.console.found_records import found_record
-from tests.support.console.requests import Browser, request
+from tests.support.console.requests import Browser, Reply, request
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
@@ -29,6 +29,7 @@ from wirebroker.console.web_settings import WebSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from wirebroker.console.model.collector import Collector
 
@@ -110,16 +111,21 @@ def app(tmp_path, monkeypatch) -> Iterator[Any]:
 
     monkeypatch.setattr(kinds, "read_record", read_record)
     monkeypatch.setattr(pages, "read_record", read_record)
-    roles = "operator@dev,operator@test,reader@prod"
+    roles = "operator@dev,admin@test,reader@prod"
+    alone = {"rita": "operator@dev", "tina": "operator@test"}
     settings = WebSettings(
-        users=write_users(tmp_path / "users", anna=roles, rita="reader,operator@dev"),
-        tokens=write_tokens(tmp_path / "tokens", program=roles),
+        users=write_users(tmp_path / "users", anna=roles, **alone),
+        tokens=write_tokens(
+            tmp_path / "tokens",
+            **{"program": roles} | {f"{name}-program": role for name, role in alone.items()},
+        ),
         audit_log=tmp_path / "audit.log",
     )
     served: Any = [
         fake.FakeCollector(fake.snapshot(name, topics=[fake.topic("orders")]))
         for name in ("prod", "dev", "test", "hidden")
     ]
+    served[2].kafka_user = "console-of-test"
     yield (made := make_app(served, SystemClock(), settings))
     inner: Any = made
     while not hasattr(inner, "state"):
@@ -150,40 +156,138 @@ async def test_without_another_cluster_to_write_to_there_is_no_link(app):
 @pytest.mark.parametrize("cluster", ["prod", "dev", "hidden", "none"])
 async def test_a_program_needs_the_role_in_both_clusters(app, cluster: str):
     body = {**SOURCE, "topic": "orders", "cluster": cluster}
-    headers = {
-        "Authorization": f"Bearer {token_of('program')}",
-        "Content-Type": "application/json",
-    }
-    url = "/api/v1/clusters/dev/changes/forward-record"
     sent = json.dumps(body).encode()
-    reply = await request(app, url, method="POST", headers=headers, body=sent)
+    reply = await request(app, URL, method="POST", headers=_headers("program"), body=sent)
     error = json.loads(reply.text)["error"]
     assert (reply.status, error["field"]) == (400, "cluster")
     assert error["message"].endswith("is not one of test")
 
 
-async def test_a_forward_is_in_the_audit_log_of_its_source(app, tmp_path, monkeypatch):
-    async def writing(*_: Any, **_options: Any) -> PreparedChange:
+# --- what each cluster's people see of a forward
+
+URL = "/api/v1/clusters/dev/changes/forward-record"
+SECRET = "broker test-7 refuses User:console-of-test"
+
+
+@pytest.fixture
+def write(monkeypatch) -> WriteToOther:
+    """Replace the write to the other cluster; without a failure, it stores the record."""
+    written = WriteToOther()
+    monkeypatch.setattr(kinds, "_writing", written.prepare)
+    return written
+
+
+class WriteToOther:
+    failure: Exception | None = None
+
+    async def prepare(self, *_: Any, **_options: Any) -> PreparedChange:
         async def apply() -> str:
+            if self.failure is not None:
+                raise self.failure
             return "stored in copies-2 at offset 0"
 
-        return PreparedChange("Write the record", (), "", apply)
+        return PreparedChange("Write the record to copies", (), "wirebroker produce copies", apply)
 
-    monkeypatch.setattr(kinds, "_writing", writing)
-    headers = {
-        "Authorization": f"Bearer {token_of('program')}",
+
+async def forwarded(app: Any) -> Reply:
+    sent = json.dumps({**SOURCE, "topic": "copies", "cluster": "test"}).encode()
+    return await request(app, URL, method="POST", headers=_headers("program"), body=sent)
+
+
+def _headers(program: str) -> dict[str, str]:
+    return {
+        "Authorization": f"Bearer {token_of(program)}",
         "Content-Type": "application/json",
     }
-    url = "/api/v1/clusters/dev/changes/forward-record"
-    sent = json.dumps({**SOURCE, "topic": "copies", "cluster": "test"}).encode()
-    reply = await request(app, url, method="POST", headers=headers, body=sent)
+
+
+def entries_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "audit.log").read_text().splitlines()]
+
+
+async def test_a_forward_is_in_the_audit_log_of_both_clusters(app, tmp_path, write):
+    reply = await forwarded(app)
     assert reply.status == 200, reply.text
-    begin, end = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
-    assert (begin["cluster"], begin["target"]) == ("dev", "orders")
-    assert (begin["values"]["cluster"], begin["values"]["topic"]) == ("test", "copies")
-    assert (
-        end["message"] == "stored in copies-2 at offset 0 of cluster test (user in Kafka: no login)"
-    )
+    entries = entries_of(tmp_path)
+    assert [(row["event"], row["cluster"], row["other_cluster"]) for row in entries] == [
+        ("begin", "dev", "test"),
+        ("begin", "test", "dev"),
+        ("end", "dev", "test"),
+        ("end", "test", "dev"),
+    ]
+    assert [row["target"] for row in entries] == ["orders", "copies", "orders", "copies"]
+    assert [row["role"] for row in entries] == ["operator", "admin"] * 2
+    assert [row["kafka_user"] for row in entries] == ["no login", "console-of-test"] * 2
+    assert {(row["user"], row["kind"]) for row in entries} == {("program", "forward-record")}
+    assert len({row["change_id"] for row in entries}) == 1
+    assert all((row["values"]["topic"] == "copies") for row in entries[:2])
+    assert {row["result"] for row in entries[2:]} == {"done"}
+    assert {row["message"] for row in entries[2:]} == {
+        "stored in copies-2 at offset 0 of cluster test"
+    }
+
+
+async def test_the_entry_of_the_source_does_not_show_the_login_in_the_other_cluster(
+    app, tmp_path, write
+):
+    write.failure = ClientError(SECRET)
+    assert (await forwarded(app)).status == 409
+    source, other = entries_of(tmp_path)[2:]
+    assert (source["result"], other["result"]) == ("failed", "failed")
+    assert source["message"] == "it failed in cluster test, whose entry has the cause"
+    assert other["message"] == f"cluster test: {SECRET}"
+    assert "console-of-test" not in json.dumps([entries_of(tmp_path)[0], source])
+
+
+class OneSide(NamedTuple):
+    """A user with a role in one of the two clusters, and texts that only the other one has."""
+
+    user: str
+    cluster: str
+    target: str
+    hidden: tuple[str, ...]
+
+
+SIDES = [
+    OneSide("rita", "dev", "orders", ("test", "copies", "offset 0")),
+    OneSide("tina", "test", "copies", ("dev", "orders", "offset 0")),
+]
+
+
+@pytest.mark.parametrize("failure", [None, ClientError(SECRET)], ids=["done", "failed"])
+@pytest.mark.parametrize("side", SIDES, ids=["source", "target"])
+async def test_without_a_role_in_both_clusters_details_are_hidden(app, write, failure, side):
+    write.failure = failure
+    reply = json.loads((await forwarded(app)).text)
+    run = reply["run"] if failure is None else reply["error"]["run"]
+    result = "done" if failure is None else "failed"
+    browser = Browser(app)
+    await browser.log_in(side.user, PASSWORD)
+    listed = (await browser.get(f"/c/{side.cluster}/changes")).text
+    assert side.target in listed
+    assert result in listed
+    page = (await browser.get(f"/c/{side.cluster}/changes/run?id={run}")).text
+    assert f"<dd>{side.target}</dd>" in page
+    assert "you have no role" in page
+    path = f"/api/v1/clusters/{side.cluster}/runs/{run}"
+    token = _headers(f"{side.user}-program")
+    state = json.loads((await request(app, path, headers=token)).text)
+    assert (state["target"], state["result"], state["message"]) == (side.target, result, "")
+    content = page.partition('aria-label="Result"')[2]
+    for text in (listed.partition("<tbody")[2], content, json.dumps(state)):
+        assert not [part for part in ("console-of-test", "wirebroker produce") if part in text]
+        assert not [part for part in side.hidden if part in text]
+
+
+async def test_with_a_role_in_both_clusters_details_are_shown(app, write):
+    run = json.loads((await forwarded(app)).text)["run"]
+    browser = Browser(app)
+    await browser.log_in("anna", PASSWORD)
+    for cluster in ("dev", "test"):
+        page = (await browser.get(f"/c/{cluster}/changes/run?id={run}")).text
+        assert "Stored in copies-2 at offset 0 of cluster test" in page
+        assert "Write the record to copies" in page
+    assert (await browser.get(f"/c/prod/changes/run?id={run}")).status == 404
 
 
 async def test_preparing_a_forward_checks_the_role_in_the_other_cluster_again():

@@ -16,7 +16,8 @@ from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.client.topics.topics import create_topics, delete_topics, list_topics
 from wirebroker.console.audit.audit_log import AuditLog
 from wirebroker.console.changes.kinds.table import CHANGES
-from wirebroker.console.changes.making.runner import ChangeAuthor, ChangeRunner
+from wirebroker.console.changes.making.change_run import ChangeAuthor
+from wirebroker.console.changes.making.runner import ChangeRunner
 
 
 async def starts_of(collector, topic: str) -> list[int]:
