@@ -144,6 +144,7 @@ def console(
             f"the console needs the package {error.name}: pip install 'wirebroker[console]'"
         ) from None
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415 - keeps --help fast
+    from wirebroker.base.logs import configure_logging  # noqa: PLC0415
     from wirebroker.broker.port_file import PortFile  # noqa: PLC0415
     from wirebroker.config import StartError  # noqa: PLC0415
     from wirebroker.console.audit.audit_log import AuditError  # noqa: PLC0415
@@ -160,6 +161,7 @@ def console(
         written_port.remove()
 
         def on_ready(bound_port: int) -> None:
+            configure_logging(level="warning")
             sys.stdout.write(_ready_line(settings, bound_port, chosen))
             sys.stdout.flush()
             written_port.write(bound_port)

@@ -38,6 +38,8 @@ _BACKLOG: Final = 128
 _GRACE_S: Final = 1
 _MOST_HEADER_BYTES: Final = 32 * 1024
 _MOST_CONNECTIONS: Final = 400
+# Of uvicorn's connections.
+_HTTP_LOGGER: Final = "uvicorn.error"
 
 
 class ListenError(OSError):
@@ -93,6 +95,7 @@ def run(
     """
     _check_certificate(settings)
     _check_audit_log(settings, clock)
+    logging.getLogger(_HTTP_LOGGER).addFilter(bound_line)
     listening = listening_socket(settings.host, settings.port)
     with listening:
         collectors = [Collector(cluster, clock) for cluster in clusters]
@@ -100,6 +103,13 @@ def run(
         bound_port: int = listening.getsockname()[1]
         server = _Server(_config(app, settings), lambda: on_ready(bound_port))
         asyncio.run(server.serve(sockets=[listening]))
+
+
+def bound_line(record: logging.LogRecord) -> bool:
+    """Limit the lines that any client can cause, such as by a malformed request."""
+    if record.levelno <= logging.WARNING:
+        record.about = "HTTP clients"
+    return True
 
 
 def _check_certificate(settings: WebSettings) -> None:
