@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.coordinator.groups.streams import (
+    due_assignment,
     streams_fencing,
     streams_replay,
-    streams_update,
 )
 from wirebroker.coordinator.groups.streams.streams_timers import (
     InitialRebalance,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
     TaskSession: streams_fencing.on_expiry,
     TaskRevocation: streams_fencing.on_revocation_timeout,
-    InitialRebalance: streams_update.on_initial_rebalance,
+    InitialRebalance: due_assignment.on_initial_rebalance,
 }
 
 

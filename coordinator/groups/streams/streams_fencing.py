@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.member_timers import expect_revocation
-from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
-from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
+from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup, epoch_record
 from wirebroker.coordinator.groups.streams.streams_joining import (
     checked_static_member,
     existing_group,

@@ -7,7 +7,7 @@
 
 Everything but the attributes called soft comes from records; only replay changes it.
 
-Source: Kafka's StreamsGroup.
+Source: Kafka's StreamsGroup, StreamsCoordinatorRecordHelpers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.group_records import GroupRecordKind, WholeGroupKey, group_record
 from wirebroker.coordinator.groups.committing_group import CommittingGroup
 from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
@@ -28,6 +29,8 @@ from wirebroker.coordinator.groups.streams.task_processes import TaskProcesses
 from wirebroker.coordinator.groups.streams.tasks import NO_TASKS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.group import CommitRequest
     from wirebroker.coordinator.groups.streams.task_offsets import TaskOffsets
@@ -240,3 +243,29 @@ class StreamsGroup(CommittingGroup[StreamsMember]):
         assert self._offset_bytes == sum(
             offsets.size_bytes for offsets in self.task_offsets.values()
         ), "the offsets' bytes are counted"
+
+
+def epoch_record(
+    group: StreamsGroup,
+    epoch: int,
+    *,
+    metadata_hash: int | None = None,
+    validated_topology_epoch: int | None = None,
+    assignment_configs: Mapping[str, str] | None = None,
+) -> CoordinatorRecord:
+    """Return the record of a group's epoch and its changes; None keeps a value."""
+    configs = group.assignment_configs if assignment_configs is None else assignment_configs
+    stored, failed = group.description_epochs
+    return group_record(
+        WholeGroupKey(GroupRecordKind.STREAMS_GROUP_METADATA, group.group_id),
+        epoch=epoch,
+        metadata_hash=group.metadata_hash if metadata_hash is None else metadata_hash,
+        validated_topology_epoch=group.validated_topology_epoch
+        if validated_topology_epoch is None
+        else validated_topology_epoch,
+        last_assignment_configs=[
+            {"key": key, "value": value} for key, value in sorted(configs.items())
+        ],
+        stored_description_topology_epoch=stored,
+        failed_description_topology_epoch=failed,
+    )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.streams import streams_joining as joining
+from wirebroker.coordinator.groups.streams.due_assignment import target_of_member
 from wirebroker.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from wirebroker.coordinator.groups.streams.streams_fencing import leave
 from wirebroker.coordinator.groups.streams.streams_member import (
@@ -93,7 +94,7 @@ def _stay(
     try:
         update.describe(joining.updated(before, request))
         update.configure()
-        update.take_next_step(update.assign())
+        update.take_next_step(target_of_member(update))
     except KafkaError:
         update.forget()
         raise

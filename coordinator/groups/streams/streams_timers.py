@@ -4,7 +4,7 @@
     TaskRevocation     a member has not given up tasks within its rebalance timeout
     InitialRebalance   a group that was empty has waited for further members
 
-streams_fencing.py and streams_update.py handle them.
+streams_fencing.py and due_assignment.py handle them.
 """
 
 from __future__ import annotations

@@ -1,41 +1,32 @@
-"""The steps of a request of a member: what it joins with, topics, target and tasks.
+"""The steps of a request of a member: what it joins with, topics, and tasks.
+
+The step between the topics and the tasks, the target assignment, is in due_assignment.py.
 
 Source: Kafka's GroupMetadataManager.streamsGroupHeartbeat.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import member_timers, streams_configs
 from wirebroker.coordinator.groups.streams import streams_timers as timing
-from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
 from wirebroker.coordinator.groups.streams.streams_fencing import watch
 from wirebroker.coordinator.groups.streams.streams_group import (
     NO_TOPOLOGY,
     StreamsGroup,
     StreamsGroupState,
+    epoch_record,
 )
 from wirebroker.coordinator.groups.streams.streams_joining import raises_epoch
 from wirebroker.coordinator.groups.streams.streams_member import TaskState
 from wirebroker.coordinator.groups.streams.streams_records import (
     current_record,
     member_record,
-    target_epoch_record,
     topology_record,
 )
-from wirebroker.coordinator.groups.streams.task_assignment import (
-    AssignTasks,
-    assign_at_once,
-    check_task_count,
-    is_due,
-    job_of,
-    may_be_small,
-    target_records,
-)
+from wirebroker.coordinator.groups.streams.task_assignment import AssignTasks
 from wirebroker.coordinator.groups.streams.task_offsets import NO_OFFSETS
 from wirebroker.coordinator.groups.streams.task_reconciliation import TaskTarget, reconcile
 from wirebroker.coordinator.groups.streams.tasks import NO_TASKS, Tasks, task_sets
@@ -57,8 +48,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.topologies.topology import StreamsTopology
     from wirebroker.coordinator.outcome import Moment
 
-logger = logging.getLogger(__name__)
-
 # The epoch of a target assignment, and a member's part of it.
 TargetOfMember: TypeAlias = "tuple[int, Tasks]"
 
@@ -73,6 +62,7 @@ class StreamsUpdate:
         topology: The group's topology.
         configured: The topology with the cluster's topics.
         configs: The settings of the assignor.
+        needs_assignment: Whether something has changed that the target assignment depends on.
         statuses: Those of the response.
         prepared: The topology of the request or of the group, if it was prepared.
     """
@@ -80,12 +70,12 @@ class StreamsUpdate:
     __slots__ = (
         "_body",
         "_metadata_hash",
-        "_needs_assignment",
         "configs",
         "configured",
         "group",
         "group_epoch",
         "member",
+        "needs_assignment",
         "now",
         "outcome",
         "prepared",
@@ -121,7 +111,7 @@ class StreamsUpdate:
         self.statuses: list[dict[str, Any]] = []
         self._body = body
         self._metadata_hash = group.metadata_hash
-        self._needs_assignment = False
+        self.needs_assignment = False
 
     def undo(self, error: ErrorCode, now: Moment) -> Outcome:
         """Restore the group's soft state and the member's timers, since the records are lost."""
@@ -154,7 +144,7 @@ class StreamsUpdate:
         group, before = self.group, self.member
         if updated != before:
             self.outcome.records.append(member_record(group.group_id, updated))
-            self._needs_assignment = raises_epoch(before, updated)
+            self.needs_assignment = raises_epoch(before, updated)
         self.member = updated
         self.topology = self._topology()
         if group.topology is not None and updated.topology_epoch < group.topology.epoch:
@@ -204,8 +194,8 @@ class StreamsUpdate:
             or validated != group.validated_topology_epoch
             or self.configs != group.assignment_configs
         )
-        self._needs_assignment = self._needs_assignment or is_changed
-        if not self._needs_assignment and not self._lacks_target():
+        self.needs_assignment = self.needs_assignment or is_changed
+        if not self.needs_assignment and not self._lacks_target():
             return
         self.group_epoch = group.epoch + 1
         self.outcome.records.append(
@@ -252,56 +242,7 @@ class StreamsUpdate:
         target = group.target.get(member.member_id, NO_TASKS)
         return not member.assigned.equals(target) and group.state is StreamsGroupState.STABLE
 
-    # -- 3. the target assignment ------------------------------------------------------------
-
-    def assign(self) -> TargetOfMember:
-        """Return the epoch and the member's part of the target assignment, a new one if due.
-
-        Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR: the assignor has failed.
-        """
-        group, shard = self.group, self.shard
-        if group.is_empty:
-            delay_ms = streams_configs.initial_rebalance_delay_ms(
-                shard.settings.streams, shard.image, group.group_id
-            )
-            if delay_ms > 0:
-                timing.expect_initial_rebalance(shard.timers, group.group_id, delay_ms, self.now)
-        if timing.is_rebalance_delayed(shard.timers, group.group_id):
-            self._delay("Assignment delayed due to the configured initial rebalance delay.")
-            return group.assignment_epoch, NO_TASKS
-        last = group.assignment_epoch, group.target_of(self.member)
-        if group.assignment_epoch >= self.group_epoch:
-            return last
-        if not self._needs_assignment and group.assignment_epoch >= group.epoch:
-            # The target stays; the member reconciles with it again.
-            record = target_epoch_record(group.group_id, self.group_epoch, group.assignment_ms)
-            self.outcome.records.append(record)
-            return self.group_epoch, last[1]
-        if not is_assignment_due(shard, group, self.now):
-            self._delay("Assignment delayed due to the configured assignment interval.")
-            return last
-        return self._new_target(last)
-
-    def _new_target(self, last: TargetOfMember) -> TargetOfMember:
-        group = self.group
-        tasks = check_task_count(self.group_epoch, self.configured, self.configs)
-        if self.group_epoch == group.refused_epoch:
-            self._delay("Assignment delayed because it is too large to be written.")
-            return last
-        if group.background_work is not None or not may_be_small(group, tasks):
-            self._delay("Assignment delayed until it is computed.")
-            begin_in_background(group, self.outcome)
-            return last
-        job = job_of(group, self.group_epoch, self.configured, self.configs, self.member)
-        assignment = assign_at_once(job)
-        self.outcome.records += target_records(job, assignment, self.now.wall_ms)
-        return self.group_epoch, assignment[self.member.member_id]
-
-    def _delay(self, detail: str) -> None:
-        self.statuses.append(TopicStatus.ASSIGNMENT_DELAYED.with_detail(detail))
-
-    # -- 4. the member's tasks ---------------------------------------------------------------
+    # -- 3. the member's tasks ---------------------------------------------------------------
 
     def take_next_step(self, target: TargetOfMember) -> None:
         """Move the member one step toward its target.
@@ -325,42 +266,6 @@ class StreamsUpdate:
             member_timers.expect_revocation(timers, event, timeout_ms, self.now)
         else:
             member_timers.cancel_revocation(timers, group.group_id, member.member_id)
-
-
-def is_assignment_due(shard: ServingShard, group: StreamsGroup, now: Moment) -> bool:
-    """Return whether the interval between assignments has passed."""
-    interval_ms = streams_configs.assignment_interval_ms(
-        shard.settings.streams, shard.image, group.group_id
-    )
-    return is_due(group.assignment_ms, interval_ms, now.wall_ms)
-
-
-def begin_in_background(group: StreamsGroup, outcome: Outcome) -> None:
-    """Start the computation of a large group's assignment, unless it runs."""
-    if group.background_work is None:
-        effect = group.background_work = AssignTasks(group.group_id)
-        outcome.effects.append(effect)
-
-
-def on_initial_rebalance(
-    shard: ServingShard, event: timing.InitialRebalance, now: Moment
-) -> Outcome:
-    """Assign the tasks of a group that has waited for further members."""
-    group, outcome = shard.groups.get(event.group_id), Outcome()
-    if not isinstance(group, StreamsGroup) or group.is_empty or group.configured is None:
-        return outcome
-    if group.epoch <= group.assignment_epoch or not is_assignment_due(shard, group, now):
-        return outcome
-    try:
-        job = job_of(group, group.epoch, group.configured, group.assignment_configs)
-        if job.is_small:
-            outcome.records += target_records(job, assign_at_once(job), now.wall_ms)
-        else:
-            begin_in_background(group, outcome)
-    except KafkaError as error:
-        # The members' heartbeats try again, and report it.
-        logger.warning("group %s: %s", group.group_id, error, extra=about_group(group.group_id))
-    return outcome
 
 
 def _check_tasks(subtopologies: Mapping[str, ConfiguredSubtopology], tasks: Iterable[Any]) -> None:
