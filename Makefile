@@ -203,6 +203,13 @@ clean:
 	@$(PIP) install -e '.[release]'
 	@touch $@
 
+# All that .ci/run needs, in one step, which takes half of the time of four.
+.venv/.ci-installed: .venv/.made pyproject.toml
+	@echo "installing wirebroker and what tests, linters and releases need into .venv (once)"
+	@rm -rf build
+	@$(PIP) install -e '.[hints,test,lint,release]'
+	@touch $(addprefix .venv/.,run-installed test-installed lint-installed release-installed) $@
+
 .venv/.bench-installed: .venv/.test-installed
 	@echo "installing what the benchmarks draw with into .venv (once)"
 	@$(PIP) install -e '.[test,bench]'

@@ -254,7 +254,7 @@ async def test_a_failed_disk_ends_the_replica(
         assert first.node is not None
         epoch = first.leaderships[-1].epoch
         with monkeypatch.context() as patch:
-            patch.setattr(type(first.node._log), "sync", _failing_sync)
+            _fail_sync(patch, first.node._log)
             first.append("a")
             await quorum.until(lambda: bool(first.failures))
         assert "disk on fire" in first.failures[0]
@@ -264,8 +264,16 @@ async def test_a_failed_disk_ends_the_replica(
         assert await quorum.leader(after=epoch) is not first
 
 
-async def _failing_sync(_log: object) -> None:
-    raise OSError(errno.EIO, "disk on fire")
+def _fail_sync(patch: pytest.MonkeyPatch, failing: Any) -> None:
+    """Let the sync of one log fail, and not those of the other members."""
+    sync = type(failing).sync
+
+    async def sync_or_fail(log: Any) -> None:
+        if log is failing:
+            raise OSError(errno.EIO, "disk on fire")
+        await sync(log)
+
+    patch.setattr(type(failing), "sync", sync_or_fail)
 
 
 async def test_log_that_cannot_be_read_ends_the_replica(
@@ -305,7 +313,7 @@ async def test_a_replica_whose_disk_failed_stops_without_an_error(
         only = await quorum.leader()
         assert only.node is not None
         with monkeypatch.context() as patch:
-            patch.setattr(type(only.node._log), "sync", _failing_sync)
+            _fail_sync(patch, only.node._log)
             only.append("a")
             await quorum.until(lambda: bool(only.failures))
         await only.node.settle()
