@@ -14,7 +14,7 @@ from wirebroker.console.api.json_responses import error_response, failure_respon
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError, FieldKind
 from wirebroker.console.changes.kinds.table import CHANGES
-from wirebroker.console.changes.making.kept import unknown_plan
+from wirebroker.console.changes.making.kept import hidden_plan
 from wirebroker.console.changes.making.preparing import prepared_change
 from wirebroker.console.changes.making.runner import NOBODY, BusyError
 from wirebroker.console.changes.making.values import checked_values, values_of_json
@@ -80,8 +80,8 @@ async def make(request: Request) -> Response:
     if is_dry_run:
         return JSONResponse(_plan(kind, prepared) | {"dry_run": True})
     runner = console_of(request).runner
+    other = other_of(request, kind, values, others)
     try:
-        other = other_of(request, kind, values)
         run = await runner.begin(kind, collector, values, prepared, author_of(request), other)
     except (AuditError, BusyError) as error:
         return error_response(503, str(error))
@@ -107,6 +107,8 @@ async def stop(request: Request) -> Response:
     stopped = _run_of(request)
     if not allowed_changes(request).allows(stopped.kind.name):
         raise HTTPException(403, f"this needs the role {stopped.kind.role.name.lower()}")
+    if not stopped.is_visible_in(visible_collectors(request)):
+        raise HTTPException(403, "this needs a role in both clusters of the change")
     stopped.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(stopped.ended.wait(), _PATIENCE_S)
@@ -133,14 +135,14 @@ def _plan(kind: ChangeKind, prepared: PreparedChange) -> dict[str, Any]:
 
 
 def _run(request: Request, change: ChangeRun) -> dict[str, Any]:
-    is_known = change.is_known_in(visible_collectors(request))
-    plan = change.prepared if is_known else unknown_plan(change.kind)
+    shows_details = change.is_visible_in(visible_collectors(request))
+    plan = change.prepared if shows_details else hidden_plan(change.kind)
     message = change.progress if change.is_running else change.message
     return _plan(change.kind, plan) | {
         "run": change.run_id,
         "target": change.sides[request.path_params["cluster"]].target,
         "result": change.result,
-        "message": message if is_known else "",
+        "message": message if shows_details else "",
     }
 
 

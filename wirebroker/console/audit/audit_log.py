@@ -66,7 +66,7 @@ class AuditLog:
         """Append entries and sync the file.
 
         Raises:
-            AuditError: The entry may not be on the disk.
+            AuditError: The entries may not be on the disk.
         """
         await self._write(self._lines(entries), is_kept=False)
 
@@ -77,18 +77,17 @@ class AuditLog:
         again.
 
         Raises:
-            AuditError: The entry may not be on the disk.
+            AuditError: The entries may not be on the disk.
         """
         await self._write(self._lines(entries), is_kept=True)
 
     async def write_kept(self) -> None:
-        """Append the entries that were kept.
+        """Append the entries that were kept, after the writes that have begun.
 
         Raises:
             AuditError: They may not be on the disk.
         """
-        if self._late:
-            await self._write(b"", is_kept=False)
+        await self._write(b"", is_kept=False)
 
     def _lines(self, entries: tuple[AuditEntry, ...]) -> bytes:
         now_ms = self._clock.now_ms()
@@ -97,6 +96,8 @@ class AuditLog:
     async def _write(self, lines: bytes, *, is_kept: bool) -> None:
         async with self._lock:
             data = b"".join((*self._late, lines))
+            if not data:
+                return
             try:
                 await asyncio.shield(in_thread(Work.AUDIT, self._append, data))
             except OSError as error:
@@ -131,15 +132,15 @@ class AuditLog:
         size = status.st_size
         self._is_torn = size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, lines: bytes) -> None:
         if not self._is_current():
             self._open()
         if self._is_torn:
-            line = b"\n" + line
+            lines = b"\n" + lines
         self._is_torn = True
         written = 0
-        while written < len(line):
-            written += os.write(self._descriptor, line[written:])
+        while written < len(lines):
+            written += os.write(self._descriptor, lines[written:])
         self._is_torn = False
         os.fsync(self._descriptor)
 

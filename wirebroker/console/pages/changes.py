@@ -12,14 +12,14 @@ from starlette.responses import RedirectResponse
 from wirebroker.client.errors import ClientError
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError, FieldKind
-from wirebroker.console.changes.making.change_run import ChangeAuthor
+from wirebroker.console.changes.making.change_run import ChangeAuthor, ChangeSide
 from wirebroker.console.changes.making.pending_plans import effect_of
 from wirebroker.console.changes.making.preparing import (
     kind_named,
     prefilled_values,
     prepared_change,
 )
-from wirebroker.console.changes.making.runner import NOBODY, BusyError, OtherCluster
+from wirebroker.console.changes.making.runner import NOBODY, BusyError
 from wirebroker.console.changes.making.values import checked_values, values_of_form
 from wirebroker.console.pages.change_links import target_url
 from wirebroker.console.pages.page import (
@@ -105,23 +105,17 @@ async def change_apply(request: Request) -> Response:
             409, "This plan has expired or was applied. Open the form again to make a new one."
         )
     console_of(request).plans.drop(plan_id)
+    others = other_clusters(request, kind.name)
     try:
-        prepared = await prepared_change(
-            kind, collector, plan.values, other_clusters(request, kind.name)
-        )
+        prepared = await prepared_change(kind, collector, plan.values, others)
     except (ChangeError, ClientError) as error:
         return _form(request, kind, plan.values, error=str(error))
     if effect_of(prepared) != plan.effect:
         return _plan_page(request, kind, plan.values, prepared, has_changed=True)
+    other = other_of(request, kind, plan.values, others)
+    runner = console_of(request).runner
     try:
-        run = await console_of(request).runner.begin(
-            kind,
-            collector,
-            plan.values,
-            prepared,
-            author_of(request),
-            other_of(request, kind, plan.values),
-        )
+        run = await runner.begin(kind, collector, plan.values, prepared, author_of(request), other)
     except (AuditError, BusyError) as error:
         return _form(request, kind, plan.values, error=str(error), status=503)
     return await _redirect(request, run, collector)
@@ -162,14 +156,19 @@ def author_of(request: Request) -> ChangeAuthor:
     )
 
 
-def other_of(request: Request, kind: ChangeKind, values: Mapping[str, str]) -> OtherCluster | None:
-    """Return the other cluster of a prepared change, if it needs one."""
+def other_of(
+    request: Request,
+    kind: ChangeKind,
+    values: Mapping[str, str],
+    others: Mapping[str, Collector],
+) -> ChangeSide | None:
+    """Return the other cluster of a prepared change, if it needs one; it is one of `others`."""
     if not kind.other_cluster:
         return None
     name = values[kind.other_cluster]
     role = viewer_of(request).grants.role_in(name)
     assert role is not None
-    return OtherCluster(other_clusters(request, kind.name)[name], role.name.lower())
+    return ChangeSide(others[name], role.name.lower(), values[kind.other_target])
 
 
 def _plan(request: Request, kind: ChangeKind, plan_id: str) -> PendingPlan | None:
@@ -268,7 +267,6 @@ async def change_run(request: Request) -> Response:
         section="changes",
         run=run,
         target=target,
-        is_known=run.is_known_in(visible_collectors(request)),
         back=target_url(collector_of(request), run.kind, target),
     )
 
@@ -280,6 +278,8 @@ async def change_stop(request: Request) -> Response:
     allowed = allowed_changes(request)
     if not allowed.allows(run.kind.name):
         raise HTTPException(403, refusal_text(run.kind, is_read_only=allowed.is_read_only))
+    if not run.is_visible_in(visible_collectors(request)):
+        raise HTTPException(403, "This needs a role in both clusters of the change.")
     run.stop(by=viewer_of(request).name or NOBODY)
     with suppress(TimeoutError):
         await asyncio.wait_for(run.ended.wait(), _PATIENCE_S)

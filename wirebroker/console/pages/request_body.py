@@ -107,7 +107,16 @@ def _form_fields(body: bytes) -> dict[str, str]:
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
-    parsed = parse_json(body)
+    parsed = parse_json(body, fields=_distinct_fields)
     if not isinstance(parsed, dict):
         raise ValueError("the body must be a JSON object")  # noqa: TRY004 - the client's mistake
     return cast("dict[str, Any]", parsed)
+
+
+def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ValueError(f"the field {name[:80]!r} appears twice")
+        fields[name] = value
+    return fields

@@ -39,7 +39,8 @@ class ChangeSide(NamedTuple):
     Attributes:
         collector: Of the cluster.
         role: The author's role in it.
-        target: The subject of the change there, such as a topic; of the source, the topic read.
+        target: The topic or other subject in this cluster; in the source cluster, the topic that is
+            read.
     """
 
     collector: Collector
@@ -57,7 +58,7 @@ class ChangeRun:
 
     Attributes:
         run_id: For pages and the audit log.
-        sides: The cluster of the change; of one that needs two, both.
+        sides: By cluster name; the cluster of the form is first.
         result: `running`, `done`, `failed`, `stopped` or `timed-out`.
         message: The change's own sentence, or why it failed; empty while it runs.
         stopped_by: Who stopped it, or None.
@@ -111,7 +112,7 @@ class ChangeRun:
 
     @property
     def target(self) -> str:
-        """The subject of the change in this cluster."""
+        """The subject of the change in `cluster`."""
         return self.sides[self.cluster].target
 
     @property
@@ -124,8 +125,8 @@ class ChangeRun:
         """What a long change has done so far; empty if it does not say."""
         return "" if self.prepared.progress is None else self.prepared.progress()
 
-    def is_known_in(self, clusters: Container[str]) -> bool:
-        """Return whether a user with a role in these clusters may see all of it."""
+    def is_visible_in(self, clusters: Container[str]) -> bool:
+        """Return whether a user with roles in `clusters` may see the details."""
         return all(name in clusters for name in self.sides)
 
     def stop(self, *, by: str) -> None:
@@ -181,7 +182,7 @@ def _end_text(run: ChangeRun, side: ChangeSide) -> str:
     """
     other = _other_cluster(run, side)
     if other is not None and run.result == "failed" and side.cluster == run.cluster:
-        return f"it failed in cluster {other}, whose entry has the cause"
+        return f"it failed in cluster {other}; see the entry of that cluster"
     return run.message
 
 

@@ -28,8 +28,8 @@ def without_work(prepared: PreparedChange) -> PreparedChange:
     )
 
 
-def unknown_plan(kind: ChangeKind) -> PreparedChange:
-    """Return what users see of a change who have no role in one of its clusters."""
+def hidden_plan(kind: ChangeKind) -> PreparedChange:
+    """Return a plan with only the title, for users without a role in one of its clusters."""
     return PreparedChange(kind.title, (), "", _made_nothing)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.errors import ClientError
 from wirebroker.console.audit.audit_log import AuditError
@@ -43,13 +44,6 @@ class BusyError(Exception):
     """Too many changes are running."""
 
 
-class OtherCluster(NamedTuple):
-    """The second cluster of a change, and the author's role in it."""
-
-    collector: Collector
-    role: str
-
-
 class ChangeRunner:
     """Makes the changes of all users, and keeps the last results."""
 
@@ -69,7 +63,7 @@ class ChangeRunner:
         values: Mapping[str, str],
         prepared: PreparedChange,
         author: ChangeAuthor,
-        other: OtherCluster | None = None,
+        other: ChangeSide | None = None,
     ) -> ChangeRun:
         """Write the first audit entry and begin the change.
 
@@ -83,11 +77,11 @@ class ChangeRunner:
             raise BusyError(f"{_MOST_RUNNING} changes are running: wait for one to end, or stop it")
         sides = [ChangeSide(collector, author.role, target_text(kind, values))]
         if other is not None:
-            sides.append(ChangeSide(*other, values[kind.other_target]))
+            sides.append(other)
         run = ChangeRun(kind, sides, values, prepared, author, self._clock.now_ms())
         self._keep(run)
         try:
-            await self.audit.write(*begin_entries(run))
+            await self._write_begin(run)
         except BaseException:
             run.ended.set()
             del self._runs[run.run_id]
@@ -126,6 +120,16 @@ class ChangeRunner:
                 break
             if not kept.is_running:
                 del self._runs[run_id]
+
+    async def _write_begin(self, run: ChangeRun) -> None:
+        """Write the first entries; if the end of the console cancels that, write the last ones."""
+        try:
+            await self.audit.write(*begin_entries(run))
+        except asyncio.CancelledError:
+            run.result, run.message = "stopped", "the console ended before the change began"
+            with suppress(AuditError):
+                await self.audit.write_or_keep(*end_entries(run))
+            raise
 
     async def _make(self, run: ChangeRun) -> None:
         assert run.work is not None

@@ -182,13 +182,25 @@ async def test_invalid_values_name_their_field(app, change, values, field, messa
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000, b"7"])
 async def test_other_bodies_are_refused(app, body):
+    reply = await send_body(app, body)
+    assert reply.status == 400
+    assert "cannot be read" in error_of(reply)["message"]
+
+
+async def send_body(app: Any, body: bytes) -> Reply:
     headers = {
         "Authorization": f"Bearer {token_of('admin')}",
         "Content-Type": "application/json",
     }
-    reply = await request(app, NOTE, method="POST", headers=headers, body=body)
+    return await request(app, NOTE, method="POST", headers=headers, body=body)
+
+
+async def test_repeated_fields_are_refused(app, change):
+    body = json.dumps(VALUES).removesuffix("}") + ', "topic": "payments"}'
+    reply = await send_body(app, body.encode())
     assert reply.status == 400
-    assert "cannot be read" in error_of(reply)["message"]
+    assert "the field 'topic' appears twice" in error_of(reply)["message"]
+    assert change.applied == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from tests.support.console import fake_cluster as fake
 from tests.support.console.recorded_change import RecordedChange
-from wirebroker.base.clock import SystemClock
+from tests.support.tools.waiting import PATIENCE_S, until
+from wirebroker.base.clock import SystemClock, pause
 from wirebroker.console.audit.audit_log import AuditLog
 from wirebroker.console.changes.making import runner as runner_module
 from wirebroker.console.changes.making.change_run import ChangeAuthor, ChangeRun
@@ -163,3 +165,51 @@ async def test_a_lost_end_is_in_the_consoles_log(runner, change, path, caplog):
     await run.ended.wait()
     assert run.result == "done"
     assert "the end of a change is not in the audit log" in caplog.text
+
+
+class HeldLog(AuditLog):
+    """An audit log whose next write takes until `may_write` is set."""
+
+    __slots__ = ("is_writing", "may_write")
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, SystemClock())
+        self.is_writing = threading.Event()
+        self.may_write = threading.Event()
+
+    def _append(self, lines: bytes) -> None:
+        self.is_writing.set()
+        assert self.may_write.wait(PATIENCE_S)
+        super()._append(lines)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["written", "kept"])
+async def test_a_change_that_did_not_begin_before_the_end_of_the_console_is_stopped(
+    change, path, is_lost
+):
+    audit = HeldLog(path)
+    runner = ChangeRunner(audit, SystemClock())
+    beginning = asyncio.create_task(begun(runner, change))
+    await until(audit.is_writing.is_set)
+    (run,) = runner.of_cluster("dev")
+    beginning.cancel()
+    await pause(0)
+    closing = asyncio.create_task(runner.close())
+    if is_lost:
+        path.mkdir()
+    audit.may_write.set()
+    with pytest.raises(asyncio.CancelledError):
+        await beginning
+    if is_lost:
+        assert audit._late
+        path.rmdir()
+    await closing
+    assert run.ended.is_set()
+    assert runner.of_cluster("dev") == []
+    assert not change.has_begun.is_set()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (rows[-1]["result"], rows[-1]["message"]) == (
+        "stopped",
+        "the console ended before the change began",
+    )
+    assert [row["event"] for row in rows] == (["end"] if is_lost else ["begin", "end"])

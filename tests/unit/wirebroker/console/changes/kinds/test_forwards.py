@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,19 +19,22 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import delete_topics
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.console.api import change_endpoints
 from wirebroker.console.changes.change import ChangeError, PreparedChange
 from wirebroker.console.changes.kinds import messages as kinds
 from wirebroker.console.changes.kinds.table import CHANGES
 from wirebroker.console.changes.making import preparing
 from wirebroker.console.changes.making.preparing import prepared_change
+from wirebroker.console.pages import changes as change_pages
 from wirebroker.console.pages import messages as pages
 from wirebroker.console.web.app import make_app
 from wirebroker.console.web_settings import WebSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from wirebroker.console.changes.making.runner import ChangeRunner
     from wirebroker.console.model.collector import Collector
 
 KIND = CHANGES["forward-record"]
@@ -127,10 +131,14 @@ def app(tmp_path, monkeypatch) -> Iterator[Any]:
     ]
     served[2].kafka_user = "console-of-test"
     yield (made := make_app(served, SystemClock(), settings))
-    inner: Any = made
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    inner.state.console.runner.audit.close()
+    runner_of(made).audit.close()
+
+
+def runner_of(app: Any) -> ChangeRunner:
+    while not hasattr(app, "state"):
+        app = app._app
+    runner: ChangeRunner = app.state.console.runner
+    return runner
 
 
 async def test_the_form_offers_the_clusters_in_which_the_user_may_write(app):
@@ -179,14 +187,23 @@ def write(monkeypatch) -> WriteToOther:
 
 class WriteToOther:
     failure: Exception | None = None
+    gate: asyncio.Event | None = None
 
     async def prepare(self, *_: Any, **_options: Any) -> PreparedChange:
         async def apply() -> str:
+            if self.gate is not None:
+                await self.gate.wait()
             if self.failure is not None:
                 raise self.failure
             return "stored in copies-2 at offset 0"
 
-        return PreparedChange("Write the record to copies", (), "wirebroker produce copies", apply)
+        return PreparedChange(
+            "Write the record to copies",
+            (),
+            "wirebroker produce copies",
+            apply,
+            progress=lambda: "0 of 1 records to copies",
+        )
 
 
 async def forwarded(app: Any) -> Reply:
@@ -234,13 +251,13 @@ async def test_the_entry_of_the_source_does_not_show_the_login_in_the_other_clus
     assert (await forwarded(app)).status == 409
     source, other = entries_of(tmp_path)[2:]
     assert (source["result"], other["result"]) == ("failed", "failed")
-    assert source["message"] == "it failed in cluster test, whose entry has the cause"
+    assert source["message"] == "it failed in cluster test; see the entry of that cluster"
     assert other["message"] == f"cluster test: {SECRET}"
     assert "console-of-test" not in json.dumps([entries_of(tmp_path)[0], source])
 
 
 class OneSide(NamedTuple):
-    """A user with a role in one of the two clusters, and texts that only the other one has."""
+    """A user with a role in one of the two clusters, and texts that are hidden from the user."""
 
     user: str
     cluster: str
@@ -254,6 +271,26 @@ SIDES = [
 ]
 
 
+async def check_view(app: Any, side: OneSide, run: str, result: str) -> Browser:
+    """Check what the user sees of a forward in the list, on its page and as JSON."""
+    browser = Browser(app)
+    await browser.log_in(side.user, PASSWORD)
+    listed = (await browser.get(f"/c/{side.cluster}/changes")).text.partition("<tbody")[2]
+    page = (await browser.get(f"/c/{side.cluster}/changes/run?id={run}")).text
+    content = page.partition('aria-label="Result"')[2]
+    path = f"/api/v1/clusters/{side.cluster}/runs/{run}"
+    json_text = (await request(app, path, headers=_headers(f"{side.user}-program"))).text
+    for text in (listed, content, json_text):
+        assert side.target in text
+        assert result in text
+        assert not [part for part in ("console-of-test", "wirebroker produce") if part in text]
+        assert not [part for part in side.hidden if part in text]
+    assert "in which you have no role" in content
+    assert "Stop" not in content
+    assert json.loads(json_text)["message"] == ""
+    return browser
+
+
 @pytest.mark.parametrize("failure", [None, ClientError(SECRET)], ids=["done", "failed"])
 @pytest.mark.parametrize("side", SIDES, ids=["source", "target"])
 async def test_without_a_role_in_both_clusters_details_are_hidden(app, write, failure, side):
@@ -261,22 +298,58 @@ async def test_without_a_role_in_both_clusters_details_are_hidden(app, write, fa
     reply = json.loads((await forwarded(app)).text)
     run = reply["run"] if failure is None else reply["error"]["run"]
     result = "done" if failure is None else "failed"
-    browser = Browser(app)
-    await browser.log_in(side.user, PASSWORD)
-    listed = (await browser.get(f"/c/{side.cluster}/changes")).text
-    assert side.target in listed
-    assert result in listed
-    page = (await browser.get(f"/c/{side.cluster}/changes/run?id={run}")).text
-    assert f"<dd>{side.target}</dd>" in page
-    assert "you have no role" in page
+    await check_view(app, side, run, result)
+
+
+@contextlib.asynccontextmanager
+async def running_forward(app: Any, write: WriteToOther, monkeypatch: Any) -> AsyncIterator[str]:
+    """Begin a forward that ends only after the block, unless it is stopped; return its id."""
+    for module in (change_endpoints, change_pages):
+        monkeypatch.setattr(module, "_PATIENCE_S", 0.05)
+    write.gate = asyncio.Event()
+    reply = await forwarded(app)
+    assert reply.status == 202, reply.text
+    run = runner_of(app).get(json.loads(reply.text)["run"], "dev")
+    assert run is not None
+    yield run.run_id
+    write.gate.set()
+    await run.ended.wait()
+
+
+@pytest.mark.parametrize("side", SIDES, ids=["source", "target"])
+async def test_without_a_role_in_both_clusters_a_forward_cannot_be_stopped(
+    app, write, monkeypatch, side
+):
+    async with running_forward(app, write, monkeypatch) as run:
+        await check_refused_stop(app, side, run)
+    await check_view(app, side, run, "done")
+
+
+async def check_refused_stop(app: Any, side: OneSide, run: str) -> None:
+    browser = await check_view(app, side, run, "running")
+    reply = await browser.send(f"/c/{side.cluster}/changes/stop", {"id": run})
+    assert reply.status == 403
+    assert "This needs a role in both clusters of the change." in reply.text
     path = f"/api/v1/clusters/{side.cluster}/runs/{run}"
-    token = _headers(f"{side.user}-program")
-    state = json.loads((await request(app, path, headers=token)).text)
-    assert (state["target"], state["result"], state["message"]) == (side.target, result, "")
-    content = page.partition('aria-label="Result"')[2]
-    for text in (listed.partition("<tbody")[2], content, json.dumps(state)):
-        assert not [part for part in ("console-of-test", "wirebroker produce") if part in text]
-        assert not [part for part in side.hidden if part in text]
+    reply = await request(app, path, method="DELETE", headers=_headers(f"{side.user}-program"))
+    assert reply.status == 403
+    assert "a role in both clusters of the change" in reply.text
+    await check_view(app, side, run, "running")
+
+
+async def test_a_forward_is_stopped_with_a_role_in_both_clusters(app, tmp_path, write, monkeypatch):
+    browser = Browser(app)
+    await browser.log_in("anna", PASSWORD)
+    async with running_forward(app, write, monkeypatch) as run:
+        page = (await browser.get(f"/c/test/changes/run?id={run}")).text
+        assert "The change is being made: 0 of 1 records to copies." in page
+        assert ">Stop</button>" in page
+        assert "0 of 1 records to copies" in (await browser.get("/c/dev/changes")).text
+        reply = await browser.send("/c/test/changes/stop", {"id": run})
+        assert "It was stopped by anna" in (await browser.follow(reply)).text
+    assert [row["result"] for row in entries_of(tmp_path)[-2:]] == ["stopped", "stopped"]
+    for side in SIDES:
+        await check_view(app, side, run, "stopped")
 
 
 async def test_with_a_role_in_both_clusters_details_are_shown(app, write):
