@@ -161,11 +161,11 @@ def console(
         written_port.remove()
 
         def on_ready(bound_port: int) -> None:
-            configure_logging(level="warning")
             sys.stdout.write(_ready_line(settings, bound_port, chosen))
             sys.stdout.flush()
             written_port.write(bound_port)
 
+        configure_logging(level="warning")
         server.run(chosen, settings, clock=SystemClock(), on_ready=on_ready)
     except (
         AuditError,

@@ -98,5 +98,5 @@ async def _note(request: Request, entry: AuditEntry) -> None:
         await console_of(request).runner.audit.write(entry)
     except AuditError as error:
         logger.error(  # noqa: TRY400 - the disk's failure, not a bug
-            "a login is not in the audit log: %s", error
+            "a login is not in the audit log: %s", error, extra={"about": "logins"}
         )

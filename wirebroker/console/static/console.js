@@ -36,7 +36,7 @@
     }
   };
 
-  // The end of a search or tail: its button to stop it leaves, and a failure is shown.
+  // At the end of a search or tail, remove the Stop button and show a failure.
   const endStream = (element, failure) => {
     if (element.id !== "stream") return;
     const progress = document.querySelector("#progress");

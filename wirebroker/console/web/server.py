@@ -38,8 +38,10 @@ _BACKLOG: Final = 128
 _GRACE_S: Final = 1
 _MOST_HEADER_BYTES: Final = 32 * 1024
 _MOST_CONNECTIONS: Final = 400
-# Of uvicorn's connections.
+# uvicorn logs invalid requests and refused connections here.
 _HTTP_LOGGER: Final = "uvicorn.error"
+# asyncio logs writes to connections that clients have closed here.
+_CONNECTION_LOGGER: Final = "asyncio"
 
 
 class ListenError(OSError):
@@ -95,7 +97,7 @@ def run(
     """
     _check_certificate(settings)
     _check_audit_log(settings, clock)
-    logging.getLogger(_HTTP_LOGGER).addFilter(bound_line)
+    limit_client_lines()
     listening = listening_socket(settings.host, settings.port)
     with listening:
         collectors = [Collector(cluster, clock) for cluster in clusters]
@@ -105,7 +107,13 @@ def run(
         asyncio.run(server.serve(sockets=[listening]))
 
 
-def bound_line(record: logging.LogRecord) -> bool:
+def limit_client_lines() -> None:
+    """Limit the lines of libraries that clients can cause."""
+    for name in (_HTTP_LOGGER, _CONNECTION_LOGGER):
+        logging.getLogger(name).addFilter(limit_line)
+
+
+def limit_line(record: logging.LogRecord) -> bool:
     """Limit the lines that any client can cause, such as by a malformed request."""
     if record.levelno <= logging.WARNING:
         record.about = "HTTP clients"

@@ -31,7 +31,9 @@ def test_mistakes_are_one_line(arguments, message, capsys):
     assert errors.count("\n") == 1
 
 
-def test_a_port_in_use_is_reported(capsys, tmp_path):
+def test_a_port_in_use_is_reported(monkeypatch, capsys, tmp_path):
+    # Not this process's logs.
+    monkeypatch.setattr("wirebroker.base.logs.configure_logging", lambda **_: None)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         port_file = tmp_path / "port"
