@@ -1,7 +1,12 @@
-"""Each permission of each API was compared with Apache Kafka: without it, allowed and denied."""
+"""Each permission of each API was compared with Apache Kafka: without it, allowed and denied.
+
+Of the requests to controllers, those between nodes are compared on a controller's listener.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,11 +15,16 @@ import pytest
 from tests.transcripts.driver import api_key_of
 from tests.transcripts.permissions import GUEST
 from tests.transcripts.script import parse
+from wirebroker.api import controller as controller_handlers
+from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
 from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import CLUSTER_ACTION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wirebroker.request.handlers import Handler
 
 HERE: Final = Path(__file__).parent
@@ -27,19 +37,22 @@ FILES: Final = (
     "authorization_of_share_groups.txt",
     "authorization_of_share_state.txt",
 )
+CONTROLLER_FILE: Final = "quorum/authorization.txt"
 # Unauthenticated clients, such as the guest, are refused before the ACLs are checked:
 # compat_tests/security/tokens/test_delegation_tokens.py compares authenticated ones.
 OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
 WITHOUT: Final = ("without",)
 
 load_handlers()
+for module in pkgutil.iter_modules(controller_handlers.__path__):
+    importlib.import_module(f"{controller_handlers.__name__}.{module.name}")
 HANDLERS: Final = [handler for handler in REGISTRY.handlers() if handler.permissions]
 
 
-def tried() -> dict[ApiKey, set[tuple[str, ...]]]:
+def tried(files: Iterable[str]) -> dict[ApiKey, set[tuple[str, ...]]]:
     """Return by key the guest's permissions during its requests."""
     permissions_by_key: dict[ApiKey, set[tuple[str, ...]]] = {}
-    for file in FILES:
+    for file in files:
         permissions: list[tuple[str, ...]] = []
         for step in parse((HERE / file).read_text()):
             match step.command:
@@ -56,7 +69,8 @@ def tried() -> dict[ApiKey, set[tuple[str, ...]]]:
     return permissions_by_key
 
 
-TRIED: Final = tried()
+TRIED: Final = tried(FILES)
+TRIED_ON_CONTROLLERS: Final = tried([CONTROLLER_FILE])
 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=[handler.key.name for handler in HANDLERS])
@@ -75,3 +89,18 @@ def test_each_permission_was_compared_with_apache_kafka(handler: Handler) -> Non
 
 def test_every_compared_api_is_served() -> None:
     assert {handler.key for handler in HANDLERS} - OF_TOKENS == TRIED.keys()
+
+
+def test_each_request_between_nodes_was_compared_on_a_controller() -> None:
+    nodes_only = {
+        handler.key
+        for handler in CONTROLLER_REGISTRY.handlers()
+        if CLUSTER_ACTION in handler.permissions
+    }
+    expected = {
+        WITHOUT,
+        ("allow", "CLUSTER_ACTION", "CLUSTER"),
+        ("deny", "CLUSTER_ACTION", "CLUSTER"),
+    }
+    assert len(nodes_only) > 10
+    assert all(TRIED_ON_CONTROLLERS[key] >= expected for key in nodes_only)

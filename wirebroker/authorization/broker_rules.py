@@ -29,6 +29,7 @@ from wirebroker.authorization.ruling import (
     Fields,
     Ruling,
     adding,
+    cluster_operations,
     failed_topics,
     indexes_of,
     kept,
@@ -37,7 +38,6 @@ from wirebroker.authorization.ruling import (
     split,
     with_field,
 )
-from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.permissions import (
@@ -179,21 +179,6 @@ def find_coordinator(request: CheckedRequest) -> Steps[Ruling]:
     return Ruling(merge=merge)
 
 
-def describe_cluster(request: CheckedRequest) -> Ruling:
-    """Return the client's operations on the cluster; none without DESCRIBE."""
-    access = request.access
-    if not request.body.include_cluster_authorized_operations:
-        return SERVED
-
-    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        if answer.get("error_code") or "cluster_authorized_operations" not in answer:
-            return answer
-        operations = access.operations(Resource.CLUSTER) if access.may(DESCRIBE_CLUSTER) else 0
-        return with_field(answer, "cluster_authorized_operations", operations)
-
-    return Ruling(merge=merge)
-
-
 def alter_replica_log_dirs(request: CheckedRequest) -> Steps[Ruling]:
     """Require ALTER of the cluster; a denial is returned per partition."""
     if request.access.may(ALTER_CLUSTER):
@@ -266,7 +251,7 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
         error_message=None,
         results=[{"user": "", "error_code": int(CLUSTER_DENIED), "error_message": None}],
     ),
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.DESCRIBE_CLUSTER: cluster_operations,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: transaction_rules.describe_transactions,
     ApiKey.LIST_TRANSACTIONS: transaction_rules.list_transactions,

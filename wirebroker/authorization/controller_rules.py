@@ -23,10 +23,12 @@ from wirebroker.authorization.ruling import (
     Ruling,
     adding,
     cluster_denial,
+    cluster_operations,
     denied,
     denied_resource,
     kept,
     of_cluster,
+    refused,
     split,
     told,
     with_field,
@@ -213,6 +215,14 @@ def create_token(request: CheckedRequest) -> Ruling:
     )
 
 
+def describe_cluster(request: CheckedRequest) -> Ruling:
+    """Require ALTER, unlike a broker; return the client's operations on the cluster."""
+    if not request.access.may(ALTER_CLUSTER):
+        error = cluster_denial(request.access)
+        return refused(error, error_message=MESSAGES.get(error))
+    return cluster_operations(request)
+
+
 _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_TOPICS: create_topics,
     ApiKey.DELETE_TOPICS: delete_topics,
@@ -226,7 +236,7 @@ _RULES: Final[dict[ApiKey, Rule]] = {
 LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.FETCH: of_cluster(CLUSTER_ACTION),
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
-    ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
     ApiKey.VOTE: of_cluster(CLUSTER_ACTION),
     ApiKey.BEGIN_QUORUM_EPOCH: of_cluster(CLUSTER_ACTION),

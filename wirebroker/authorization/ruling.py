@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
@@ -185,6 +187,21 @@ def of_cluster(need: Permission, **fields: Any) -> Rule:
         return refused(error, **(fields if error is CLUSTER_DENIED else {}))
 
     return rule
+
+
+def cluster_operations(request: CheckedRequest) -> Ruling:
+    """Return the client's operations on the cluster; none without DESCRIBE."""
+    access = request.access
+    if not request.body.include_cluster_authorized_operations:
+        return SERVED
+
+    def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        if answer.get("error_code") or "cluster_authorized_operations" not in answer:
+            return answer
+        operations = access.operations(Resource.CLUSTER) if access.may(DESCRIBE_CLUSTER) else 0
+        return with_field(answer, "cluster_authorized_operations", operations)
+
+    return Ruling(merge=merge)
 
 
 def cluster_denial(access: RequestAccess) -> ErrorCode:

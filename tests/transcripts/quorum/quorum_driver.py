@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _TOPICS: Final = [
     {"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [{"partition_index": 0}]},
 ]
+# Settings that are no configs.
+_OF_QUORUM: Final = ("quorum", "voters")
 _POSITIVE: Final = re.compile(
     r"(high_watermark|log_end_offset|end_offset|last_(?:fetch|caught_up)_timestamp|size)"
     r" = (?:[1-9]\d*|the broker's clock|NOW.*)$"
@@ -125,7 +127,12 @@ def fresh_quorum_driver(
     words = dict(word.split("=", 1) for word in steps[0].command[1:])
     voters = [int(voter_id) for voter_id in words["voters"].split(",")]
     make = JavaVoter if kind == "apache" else OwnVoter
-    voter = make(directory / "voter", voters, is_dynamic=words["quorum"] == "dynamic")
+    voter = make(
+        directory / "voter",
+        voters,
+        is_dynamic=words["quorum"] == "dynamic",
+        configs={name: value for name, value in words.items() if name not in _OF_QUORUM},
+    )
     voter.start()
     try:
         with contextlib.closing(QuorumDriver(voter)) as driver:

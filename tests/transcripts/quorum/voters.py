@@ -6,13 +6,15 @@ ten minutes, the voter does nothing but respond. The first line of a transcript 
     settings quorum=static voters=1,2,3       controller.quorum.voters, kraft.version 0
     settings quorum=dynamic voters=1          voters in the log, kraft.version 1
 
-A node n has the directory id of sixteen bytes n. The only voter leads from the start.
+More words of it are configs. A node n has the directory id of sixteen bytes n. The only voter leads
+from the start.
 """
 
 from __future__ import annotations
 
 import socket
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tests.support.brokers import java_start
@@ -25,7 +27,7 @@ from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snap
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.codecs.records.control import ControlRecord
@@ -62,9 +64,17 @@ class QuorumVoter(Broker):
         directory: Its folder.
         voters: The ids of the voters.
         is_dynamic: Whether they are in the log.
+        configs: More configs.
     """
 
-    def __init__(self, directory: Path, voters: Sequence[int], *, is_dynamic: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        voters: Sequence[int],
+        *,
+        is_dynamic: bool,
+        configs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(directory)
         self.port = free_port()
         self.ports = {node_id: free_port() for node_id in voters} | {_OWN_ID: self.port}
@@ -79,6 +89,7 @@ class QuorumVoter(Broker):
             for node_id in voters
         )
         self._is_dynamic = is_dynamic
+        self._more_configs = configs
 
     @property
     def properties(self) -> Path:
@@ -108,6 +119,7 @@ class QuorumVoter(Broker):
             "metadata.max.idle.interval.ms": "0",
             **_PATIENT,
             **quorum,
+            **self._more_configs,
         }
 
     def _format(self) -> None:

@@ -9,6 +9,7 @@ Source: Kafka's EnvelopeUtils, ControllerApis.handleEnvelope, RequestChannel.bui
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
@@ -49,9 +50,11 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
     try:
         header, requester = _forwarded(body)
         inner = await _decode(header, body.request_data)
-    except MalformedFrameError as error:
-        LOGGER.warning("refusing a request forwarded by %s: %s", request.session.peer, error)
-        return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
+    except KafkaError as error:
+        LOGGER.warning(
+            "refusing a request forwarded by %s: %s", request.session.peer, error.message
+        )
+        return {"error_code": int(error.code), "response_data": None}
     controller_request = ControllerRequest(header.key, header.version, inner, requester)
     try:
         answer = await controller.carry_out(controller_request)
@@ -63,19 +66,32 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
 
 
 def _forwarded(envelope: Any) -> tuple[Header, Requester]:
-    header = parse_header(envelope.request_data)
-    principal = decode_principal(envelope.request_principal or b"")
-    host = decode_host(envelope.client_host_address)
+    with _malformed_as(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE):
+        principal = decode_principal(envelope.request_principal or b"")
+    with _malformed_as(ErrorCode.INVALID_REQUEST):
+        host = decode_host(envelope.client_host_address)
+    with _malformed_as(ErrorCode.UNSUPPORTED_VERSION):
+        header = parse_header(envelope.request_data)
     if header.key not in DECLARED_OPERATIONS:
-        raise MalformedFrameError(f"{header.key.name} must not be forwarded")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{header.key.name} must not be forwarded")
     return header, Requester(principal, host, header.client_id)
+
+
+@contextlib.contextmanager
+def _malformed_as(code: ErrorCode) -> Iterator[None]:
+    """Raise KafkaError with this code instead of MalformedFrameError."""
+    try:
+        yield
+    except MalformedFrameError as error:
+        raise KafkaError(code, str(error)) from None
 
 
 async def _decode(header: Header, frame: bytes) -> Any:
     arguments = header.key, header.version, frame, header.position
-    if len(frame) <= LONGEST_ON_LOOP_BYTES:
-        return decode_request(*arguments)
-    return await in_thread(coding(len(frame)), decode_request, *arguments)
+    with _malformed_as(ErrorCode.UNSUPPORTED_VERSION):
+        if len(frame) <= LONGEST_ON_LOOP_BYTES:
+            return decode_request(*arguments)
+        return await in_thread(coding(len(frame)), decode_request, *arguments)
 
 
 async def _encode(header: Header, answer: Mapping[str, Any]) -> bytes:

@@ -14,6 +14,7 @@ from wirebroker.api.cluster.endpoint_types import CONTROLLERS, wrong_endpoint
 from wirebroker.api.configs.describe_configs import NEEDS, DescribedNode, answer_described_configs
 from wirebroker.api.controller.registry import CONTROLLER_REGISTRY, handles, handles_raw
 from wirebroker.api.security.sasl import sasl_authenticate, sasl_handshake
+from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from wirebroker.authorization.described_acls import describe_rules
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
@@ -42,6 +43,7 @@ def describe_cluster(controller: QuorumController, request: Request, body: Any) 
         return wrong_endpoint(body.endpoint_type, request.version, served=CONTROLLERS)
     addresses = _controllers(controller, request.session)
     leader_id = controller.node.leadership.leader_id
+    includes_operations = body.include_cluster_authorized_operations
     return {
         "endpoint_type": CONTROLLERS,
         "cluster_id": controller.rules.cluster_id,
@@ -50,6 +52,7 @@ def describe_cluster(controller: QuorumController, request: Request, body: Any) 
             {"broker_id": node_id, "host": host, "port": port, "rack": None}
             for node_id, (host, port) in sorted(addresses.items())
         ],
+        "cluster_authorized_operations": ALL_ON_CLUSTER if includes_operations else NOT_ASKED,
     }
 
 
