@@ -12,11 +12,13 @@ Source: Kafka's BootstrapDirectory and ActivationRecordsGenerator.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.authorization.acl_updates import unserved_protection
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config.protection import asking_names, check_directory
 from wirebroker.config.rows.releases import RELEASE_VERSION, RELEASES
+from wirebroker.config.rows.row import StartError
 from wirebroker.coordinator.controller.features.feature_control import (
     activation_records,
     bootstrap_levels,
@@ -40,7 +42,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.quorum.raft.raft_node import RaftNode
     from wirebroker.storage.files import Files
+
+# What to do about a log that cannot be read.
+NEWER: Final = "start the newer broker that wrote it, or restore it from a backup"
 
 LOGGER = logging.getLogger(__name__)
 
@@ -58,24 +64,32 @@ class FirstRecords:
         self._first_users = first_users
         self._formatted: list[MetadataRecord] = []
 
-    def read(self, files: Files) -> None:
-        """Read the file of a formatted directory.
+    def prepare(
+        self, files: Files, image: ClusterImage, node: RaftNode, *, node_id: int, now_ms: int
+    ) -> None:
+        """Check what the directory contains, then complete it if it is new.
 
         Raises:
-            KafkaError, MalformedFrameError: It is damaged, or from a newer broker.
+            StartError: It cannot be read, is from a newer broker, or would lose its protection.
+            OSError: The disk failed.
         """
+        try:
+            self._read(files)
+            self._check(image, node, node_id)
+        except (KafkaError, MalformedFrameError) as error:
+            raise StartError(
+                f"the metadata log in {node.directory} cannot be read: {error}", NEWER
+            ) from None
+        # Until here the log was only read.
+        self._store(files, image, is_unused=node.is_unused, now_ms=now_ms)
+
+    def _read(self, files: Files) -> None:
         if files.exists(self._path):
             self._formatted = bootstrap_records(files.read_file(self._path))
 
-    def check(self, image: ClusterImage, *, is_unused: bool, node_id: int, home: str) -> None:
-        """Check that this node supports and protects what the directory `home` contains.
-
-        Raises:
-            KafkaError: A feature level is not supported.
-            StartError: Something would lose its protection.
-        """
+    def _check(self, image: ClusterImage, node: RaftNode, node_id: int) -> None:
         check_features(image.features)
-        bootstrap = self._bootstrap(image, is_unused=is_unused)
+        bootstrap = self._bootstrap(image, is_unused=node.is_unused)
         check_features(bootstrap_levels(bootstrap))
         if not bootstrap and METADATA_VERSION in image.features:
             self._warn_of_ignored(image)
@@ -84,14 +98,9 @@ class FirstRecords:
             *unserved_protection(initial_image, self._config),
             *_protecting_configs(initial_image, node_id),
         )
-        check_directory(protection, home, self._config)
+        check_directory(protection, node.directory, self._config)
 
-    def store(self, files: Files, image: ClusterImage, *, is_unused: bool, now_ms: int) -> None:
-        """Write the file of a new directory, as a storage tool does.
-
-        Raises:
-            OSError: The disk failed.
-        """
+    def _store(self, files: Files, image: ClusterImage, *, is_unused: bool, now_ms: int) -> None:
         is_new = is_unused and METADATA_VERSION not in image.features
         if is_new and not files.exists(self._path):
             files.write_file(self._path, encode_bootstrap(now_ms, self._metadata_level))

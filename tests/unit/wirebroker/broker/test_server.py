@@ -409,18 +409,18 @@ def test_server_loads_every_handler_module():
 def ask_while_logs_are_opened(monkeypatch, ask):
     """Send the next start's controller a request between opening logs and starting followers."""
     controllers: list[QuorumController] = []
-    activate, load = QuorumController._activate, ReplicaManager.load
+    check_usable, load = QuorumController._check_usable, ReplicaManager.load
 
-    async def noted(controller, term):
+    def noted(controller):
         controllers.append(controller)
-        await activate(controller, term)
+        check_usable(controller)
 
     async def slow_load(replicas, image):
         await load(replicas, image)
         (controller,) = controllers
         await ask(controller)
 
-    monkeypatch.setattr(QuorumController, "_activate", noted)
+    monkeypatch.setattr(QuorumController, "_check_usable", noted)
     monkeypatch.setattr(ReplicaManager, "load", slow_load)
 
 
