@@ -21,7 +21,7 @@ from wirebroker.client.cluster.brokers import (
     unregister_controller,
 )
 from wirebroker.client.cluster.quorum import controller_of
-from wirebroker.client.cluster.voter_states import advice_of, summary_of, voters_of
+from wirebroker.client.cluster.voter_states import SILENT_STEP, advice_of, summary_of, voters_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -146,7 +146,7 @@ def _show(flags: ClusterFlags) -> int:
             f" {summary['under_replicated_count']} under-replicated",
         ]
         if controller.is_silent:
-            lines.append(_OUTDATED)
+            lines += [f"next: {SILENT_STEP}", _OUTDATED]
         elif controller.quorum is not None:
             lines += [f"next: {step}" for step in advice_of(controller.quorum)]
         out.show(summary, [*lines, *out.table(rows, columns)])

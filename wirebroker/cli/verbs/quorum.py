@@ -11,7 +11,9 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.cluster.quorum import add_voter, quorum_of, remove_voter
 from wirebroker.client.cluster.voter_changes import planned_addition, planned_removal
-from wirebroker.client.cluster.voter_states import advice_of, summary_of, voters_of
+from wirebroker.client.cluster.voter_states import SILENT_STEP, advice_of, summary_of, voters_of
+from wirebroker.client.errors import ClientError
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def _report(out: Output, sentence: str, data: dict[str, Any], *, yes: bool) -> N
 
 def _show(flags: ClusterFlags) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
-        description = await quorum_of(client)
+        description = await _quorum_of(client)
         rows = _rows(description)
         voters = voters_of(description)
         advice = advice_of(description)
@@ -130,6 +132,15 @@ def _show(flags: ClusterFlags) -> int:
         out.show(data, lines)
 
     return run_verb(flags, work)
+
+
+async def _quorum_of(client: KafkaClient) -> DescribedQuorum:
+    try:
+        return await quorum_of(client)
+    except ClientError as error:
+        if error.code == ErrorCode.REQUEST_TIMED_OUT:
+            tell(f"next: {SILENT_STEP}")
+        raise
 
 
 def _rows(description: DescribedQuorum) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from wirebroker.client.checks.slow_requests import read_metrics, slow_requests
 from wirebroker.client.checks.visibility import visibility_of
 from wirebroker.client.cluster.quorum import is_silence, quorum_with_short_timeout
 from wirebroker.client.cluster.voter_states import (
+    SILENT_STEP,
     missing_step,
     missing_text,
     voters_of,
@@ -262,14 +263,9 @@ async def _quorum(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
         if not is_silence(error):
             raise
         problem = f"no controller responds: {error.told or error}"
-        step = (
-            "start a controller: until then nothing can be created or altered, and no partition"
-            " fails over"
-        )
-        return [Symptom(Weight.TROUBLE, problem, step)]
+        return [Symptom(Weight.TROUBLE, problem, SILENT_STEP)]
     if quorum.leader_id < 0:
-        step = "start a majority of the controllers"
-        return [Symptom(Weight.TROUBLE, "the quorum has no leader", step)]
+        return [Symptom(Weight.TROUBLE, "the quorum has no leader", SILENT_STEP)]
     symptoms += _missing_voters(quorum)
     missing_ids = voters_of(quorum).missing_ids
     for replica in quorum.replicas:

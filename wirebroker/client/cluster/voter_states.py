@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 # A voter fetches twice a second; after 3 s without a fetch from a majority the leader resigns.
 MISSING_MS: Final = 5_000
+# What to do if no controller responds.
+SILENT_STEP: Final = (
+    "start a majority of the controllers: until then nothing can be created or altered, and no"
+    " partition fails over"
+)
 
 
 class Voters(NamedTuple):
@@ -92,6 +97,8 @@ def summary_of(quorum: DescribedQuorum) -> str:
 def missing_text(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
     """Return a sentence about a missing voter."""
     place = _place(quorum, voter.node_id)
+    if _has_new_directory(quorum, voter):
+        return f"controller {voter.node_id}{place} has a new directory, so it does not vote"
     if voter.fetched_ms is None or quorum.now_ms is None:
         return f"controller {voter.node_id}{place} has not fetched from the leader"
     silent_s = (quorum.now_ms - voter.fetched_ms) // 1000
@@ -100,10 +107,14 @@ def missing_text(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
 
 def missing_step(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
     """Return what to do about a missing voter."""
+    remove = f"`wirebroker quorum remove-voter {voter.node_id}`"
+    if _has_new_directory(quorum, voter):
+        address = _address(quorum, voter.node_id)
+        return f"{remove}, then `wirebroker quorum add-voter {voter.node_id}@{address}`"
     start = f"start controller {voter.node_id}, or look into its log"
     if not has_dynamic_voters(quorum):
         return start
-    return f"{start}; if it is lost, `wirebroker quorum remove-voter {voter.node_id}`"
+    return f"{start}; if it is lost, {remove}"
 
 
 def advice_of(quorum: DescribedQuorum) -> list[str]:
@@ -113,6 +124,19 @@ def advice_of(quorum: DescribedQuorum) -> list[str]:
     if not voters.missing and voters.total == 2:
         steps.append("both voters are needed: add a third (`wirebroker quorum add-voter`)")
     return steps
+
+
+def _has_new_directory(quorum: DescribedQuorum, voter: QuorumReplica) -> bool:
+    """Return whether the controller of a missing voter runs, on another directory."""
+    return any(
+        replica.node_id == voter.node_id and not replica.is_voter and not is_silent(replica, quorum)
+        for replica in quorum.replicas
+    )
+
+
+def _address(quorum: DescribedQuorum, node_id: int) -> str:
+    endpoints = quorum.endpoints.get(node_id)
+    return endpoints[0].partition("://")[2] if endpoints else "HOST:PORT"
 
 
 def _place(quorum: DescribedQuorum, node_id: int) -> str:

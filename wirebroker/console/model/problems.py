@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.text import counted, few_of
+from wirebroker.client.cluster.voter_states import SILENT_STEP
 from wirebroker.console.model.snapshot import ClusterProblem, ProblemLevel
 
 if TYPE_CHECKING:
@@ -147,8 +148,7 @@ def _quorum(snapshot: ClusterSnapshot) -> Iterator[ClusterProblem]:
             _ERROR,
             "quorum",
             f"the controllers do not respond: {quorum.failure}",
-            "start a majority of the controllers: until then nothing can be created or altered,"
-            " and no partition fails over",
+            SILENT_STEP,
         )
         return
     now_ms = max((node.caught_up_ms or 0 for node in quorum.nodes), default=0)

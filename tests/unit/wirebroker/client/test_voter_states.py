@@ -53,6 +53,18 @@ def test_a_voter_that_never_fetched_from_this_leader_is_missing():
     assert missing_text(described, voter).endswith("c3:9093 has not fetched from the leader")
 
 
+def test_voter_that_runs_on_another_directory_is_replaced():
+    described = quorum(
+        replica(1), replica(2, silent_ms=None), replica(3), replica(2, is_voter=False)
+    )
+    (voter,) = voters_of(described).missing
+    text = missing_text(described, voter)
+    assert text == "controller 2 at CONTROLLER://c2:9093 has a new directory, so it does not vote"
+    assert advice_of(described) == [
+        "`wirebroker quorum remove-voter 2`, then `wirebroker quorum add-voter 2@c2:9093`"
+    ]
+
+
 def test_static_voters_are_not_removed():
     static = [
         replica(1, has_directory=False),

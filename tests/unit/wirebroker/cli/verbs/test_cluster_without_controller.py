@@ -9,6 +9,7 @@ import pytest
 from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
 from tests.support.cli.verbs import Verbs
 from tests.support.tools.waiting import eventually
+from wirebroker.client.cluster.voter_states import SILENT_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,8 @@ def test_missing_controller_is_reported_by_every_verb(
     assert "no controller responds" in first_line()
     assert first_line().endswith(f"tried {controller}")
 
+    assert verbs.do("cluster").lines[2] == f"next: {SILENT_STEP}"
+
     cluster = verbs.json("cluster")
     assert cluster["controller_id"] == -1
     assert {node["broker"]: node["answers"] for node in cluster["brokers"]} == {1: False, 2: True}
@@ -58,3 +61,4 @@ def test_missing_controller_is_reported_by_every_verb(
     result = verbs.run("quorum")
     assert result.status == 1
     assert "no controller has responded for" in result.err
+    assert f"next: {SILENT_STEP}" in result.err
