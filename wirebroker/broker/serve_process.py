@@ -35,7 +35,6 @@ from wirebroker.broker.companions import (
 from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.broker.late_modules import LATE_MODULES, import_late
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
-from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.quorum import has_other_voters, is_controller_alone, is_member
 from wirebroker.net.listeners.ready_lines import open_warning, ready_lines
@@ -110,14 +109,14 @@ def run(
     config: Config,
     *,
     port_file: Path | None = None,
-    build: Callable[..., BrokerServer] = Server,
+    build: Callable[..., BrokerServer] | None = None,
     process: str = "",
     companions: Sequence[Companion] = (),
 ) -> int:
     """Serve until stopped; return the process's exit status.
 
-    `build` has the signature of Server. `process` is the name in log lines if there are several
-    processes. The `companions` run while the broker is ready.
+    `build` builds another broker than Server, with its signature. `process` is the name in log
+    lines if there are several processes. The `companions` run while the broker is ready.
 
     Raises:
         StartError, ConfigError: The broker cannot start.
@@ -127,6 +126,13 @@ def run(
         logger.warning("%s", warning)
     give_back_large_blocks()
     metrics = Metrics()
+    if is_controller_alone(config):
+        build = None
+    elif build is None:
+        # A controller imports nothing of a broker, which saves 3 to 4 MB.
+        from wirebroker.broker.server import Server  # noqa: PLC0415
+
+        build = Server
     try:
         with (
             GarbagePolicy() as garbage,
@@ -146,7 +152,7 @@ async def _serve(
     garbage: GarbagePolicy,
     metrics: Metrics,
     *,
-    build: Callable[..., BrokerServer],
+    build: Callable[..., BrokerServer] | None,
     companions: Sequence[Companion],
 ) -> int:
     told_to_stop = asyncio.Event()
@@ -171,7 +177,7 @@ async def _serve(
 
     garbage.keep_all()
     server: _AnyServer
-    if is_controller_alone(config):
+    if build is None:
         server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
     else:
         server = build(config, port_file=port_file, metrics=metrics, on_failure=on_failure)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.support.tools.ports import free_port
+
 # Ours: needed only by some nodes, verbs or later. Others: imported by such a part.
 _NOT_AT_A_START = {
     "wirebroker.authorization.access",
@@ -47,6 +49,16 @@ _NOT_AT_A_START = {
     "zstandard",
 }
 
+_OF_BROKERS = (
+    "wirebroker.broker.server",
+    "wirebroker.coordination",
+    "wirebroker.coordinator.groups",
+    "wirebroker.coordinator.transactions",
+    "wirebroker.maintenance",
+    "wirebroker.replica",
+    "wirebroker.replication",
+)
+
 _START = """
 import os, signal, sys
 import wirebroker.cli.main, wirebroker.base.asyncio_without_ssl
@@ -86,3 +98,19 @@ def test_ssl_can_be_imported_after_asyncio_was_loaded_without_it(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_controller_imports_nothing_of_a_broker(tmp_path):
+    port = free_port()
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        f"process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://127.0.0.1:{port}\n"
+        f"controller.listener.names=CONTROLLER\nlog.dirs={tmp_path / 'data'}\n"
+        f"controller.quorum.voters=1@127.0.0.1:{port}\n"
+    )
+    code = _START.replace('"--port", "0", "--data-dir", sys.argv[1]', '"--config", sys.argv[1]')
+    command = [sys.executable, "-c", code, str(properties)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    imported = done.stdout.split()
+    assert "wirebroker.quorum.controller.quorum_controller" in imported
+    assert [name for name in imported if name.startswith(_OF_BROKERS)] == []
