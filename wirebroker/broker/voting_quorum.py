@@ -99,6 +99,10 @@ class VotingQuorum(JoinedQuorum):
         check_joinable(self.metadata.image, config)
         self._lifecycle = self._new_lifecycle()
 
+    def _has_leader(self) -> bool:
+        controller = self._node.controller
+        return controller is not None and controller.node.has_working_leader
+
     def _disk_failed(self, path: str, error: OSError) -> None:
         self._fail(f"the metadata log in {path} cannot be written: {error}")
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
@@ -227,7 +226,7 @@ class KafkaClient:
         except CannotConnectError as error:
             raise NoResponseError(
                 f"cannot reach {kind} {broker_id} at its advertised address {address}:"
-                f" {_why(error)}. See its advertised.listeners"
+                f" {error.what}. See its advertised.listeners"
             ) from error
         except UnsupportedVersionError as error:
             raise UnservedError(str(error)) from error
@@ -387,7 +386,7 @@ def _coordinator_question(group: str) -> Body:
 
 def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
     """Return a message that no address responds, and a remedy."""
-    reasons = "; ".join(f"{problem.peer}: {_why(problem).rstrip('.')}" for problem in problems)
+    reasons = "; ".join(f"{problem.peer}: {problem.what.rstrip('.')}" for problem in problems)
     if any(isinstance(problem, AuthenticationFailedError) for problem in problems):
         return f"cannot log in at {reasons}"
     if any(_NO_TLS in problem.what for problem in problems):
@@ -398,10 +397,3 @@ def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagName
         f"no broker responds at {reasons}. Start one with `wirebroker serve`, or"
         f" set its address with {flags.address}"
     )
-
-
-def _why(error: CannotConnectError) -> str:
-    message = error.what
-    if "Connect call failed" in message and f"Errno {errno.ECONNREFUSED}" in message:
-        return "connection refused"
-    return message.rpartition("] ")[2] if message.startswith("[Errno") else message

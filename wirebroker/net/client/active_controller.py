@@ -176,8 +176,7 @@ class ActiveController:
                 # Another task may have found it meanwhile.
                 return self._current or await self._look(problems)
         except TimeoutError as error:
-            reason = f"no active controller found within {timeout_s:g} s"
-            raise _failure(problems, reason) from error
+            raise _failure(problems, "no active controller was found in time") from error
 
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""

@@ -27,6 +27,7 @@ from wirebroker.net.client.errors import (
     PeerError,
     RequestTimedOutError,
     UnsupportedVersionError,
+    reason_of,
 )
 from wirebroker.net.client.fair_semaphore import FairSemaphore
 from wirebroker.net.client.requests_in_flight import RequestsInFlight
@@ -136,7 +137,7 @@ class PeerConnection:
             raise CannotConnectError(error.peer, error.what) from error
         except (OSError, KafkaError, MalformedFrameError) as fault:
             # A timeout, which is an OSError, has no text.
-            reason = str(fault) or f"no connection within {settings.connect_timeout_s:g} s"
+            reason = reason_of(fault) or f"no connection within {settings.connect_timeout_s:g} s"
             raise CannotConnectError(str(address), reason) from fault
         finally:
             if not connection._is_set_up:
@@ -328,7 +329,9 @@ class PeerConnection:
 
     def lost(self, error: Exception | None) -> None:
         """Handle the transport's end."""
-        reason = f"the connection was lost: {error}" if error else "the peer closed the connection"
+        reason = "the peer closed the connection"
+        if error is not None:
+            reason = f"the connection was lost: {reason_of(error)}"
         self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
     def _break_off(self, reason: str) -> BrokenProtocolError:

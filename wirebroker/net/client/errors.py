@@ -5,6 +5,10 @@ Error codes in responses are not PeerErrors.
 
 from __future__ import annotations
 
+import os
+import re
+from typing import Final
+
 from wirebroker.codecs.errors import ErrorCode
 
 
@@ -43,6 +47,24 @@ class RequestTimedOutError(PeerError):
 
 class UnsupportedVersionError(PeerError):
     """No common version of the request; the connection stays open."""
+
+
+# In the texts of asyncio, which also have the addresses; one text may have several errors.
+_FAILED_CONNECT: Final = re.compile(r"\[Errno (\d+)\] Connect call failed")
+
+
+def reason_of(fault: Exception) -> str:
+    """Return why a connection failed or ended, such as `connection refused`; perhaps no text.
+
+    The address and the number of an OSError are omitted.
+    """
+    failed = _FAILED_CONNECT.search(str(fault))
+    if failed is not None:
+        return os.strerror(int(failed[1])).lower()
+    if not isinstance(fault, OSError) or fault.errno is None:
+        return str(fault)
+    reason = fault.strerror or ""
+    return reason.lower() if reason == os.strerror(fault.errno) else reason
 
 
 _NAMES = {int(code): code.name for code in ErrorCode}

@@ -120,7 +120,9 @@ class Node:
             self._attempt = asyncio.create_task(self._connect())
         done, _ = await asyncio.wait([self._attempt], timeout=max(0.0, timeout_s))
         if not done:
-            raise CannotConnectError(str(self.address), f"not connected within {timeout_s:g} s")
+            raise CannotConnectError(
+                str(self.address), f"not connected within {round(timeout_s, 2):g} s"
+            )
         (attempt,) = done
         if attempt.cancelled():
             raise CannotConnectError(str(self.address), "closed by us")

@@ -192,7 +192,11 @@ class JoinedQuorum:
                 request_timeout_s=self._pace.session_s / 2
             ),
             on_replaced=self._fail,
+            has_leader=self._has_leader,
         )
+
+    def _has_leader(self) -> bool:
+        return self._observer is not None and self._observer.node.has_working_leader
 
     def _new_controllers(self, *, request_timeout_s: float = REQUEST_S) -> ActiveController:
         listener = controller_listener(self._config)

@@ -82,6 +82,7 @@ class MemberLifecycle(BrokerLifecycle):
     __slots__ = (
         "_changed",
         "_clock",
+        "_has_leader",
         "_heartbeats",
         "_last_answer_at",
         "_lines",
@@ -104,8 +105,11 @@ class MemberLifecycle(BrokerLifecycle):
         pace: Pace,
         make_controllers: Callable[[], ActiveController],
         on_replaced: Callable[[str], None],
+        has_leader: Callable[[], bool],
     ) -> None:
+        """`has_leader` returns whether the leader of the quorum responds to this node."""
         super().__init__(channel, metadata, node_id=node_id)
+        self._has_leader = has_leader
         self._clock = clock
         self._pace = pace
         self._make_controllers = make_controllers
@@ -243,19 +247,23 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, PeerError):
-            line = f"a heartbeat failed, retrying: {answer}"
-            self._lines.add(type(answer).__name__, line)
+            self._note_failure(type(answer).__name__, f"a heartbeat failed, retrying: {answer}")
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
             name = error_name(answer.error_code)
-            self._lines.add(name, f"a heartbeat was rejected with {name}, retrying")
+            self._note_failure(name, f"a heartbeat was rejected with {name}, retrying")
         else:
             self._lines.end()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down
         self._changed.set()
+
+    def _note_failure(self, kind: str, line: str) -> None:
+        # A quorum without a leader has its own log line (raft/leader_watch.py).
+        if self._has_leader():
+            self._lines.add(kind, line)
 
     def _note_fenced(self, *, is_fenced: bool) -> None:
         if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:

@@ -91,10 +91,6 @@ def voter_states(node: RaftNode, transport: RaftTransport, listener_name: str) -
 
 def server_states(servers: Iterable[Destination], transport: RaftTransport) -> str:
     """Return servers with the outcomes of the last requests to them."""
-
-    def state_of(server: Destination) -> str:
-        address, outcome = f"{server.host}:{server.port}", transport.outcome(server.node_id)
-        # Errors of connections begin with the address.
-        return outcome if outcome.startswith(address) else f"{address} ({outcome})"
-
-    return "; ".join(map(state_of, servers))
+    return "; ".join(
+        f"{server.host}:{server.port} ({transport.outcome(server.node_id)})" for server in servers
+    )

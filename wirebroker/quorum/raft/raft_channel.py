@@ -121,7 +121,7 @@ class RaftChannel:
             response = RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
         except PeerError as error:
             LOGGER.debug("no response to %s: %s", type(request).__name__, error)
-            response, outcome = _NO_RESPONSE, str(error)
+            response, outcome = _NO_RESPONSE, error.what
         except (KafkaError, MalformedFrameError) as error:
             LOGGER.warning(
                 "%s sent an unusable response: %s", peer.node.address, error, extra=_ABOUT_PEERS

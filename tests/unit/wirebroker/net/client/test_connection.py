@@ -337,7 +337,7 @@ async def test_close_stops_waiting_after_its_timeout():
 async def test_refused_connection_is_reported():
     peer = Peer()
     peer.refuses = ConnectionRefusedError(111, "Connection refused")
-    with pytest.raises(CannotConnectError, match=r"peer:9092: .*Connection refused") as caught:
+    with pytest.raises(CannotConnectError, match="peer:9092: connection refused") as caught:
         await opened(peer)
     assert not caught.value.may_have_arrived
 

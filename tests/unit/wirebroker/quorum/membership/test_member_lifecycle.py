@@ -91,6 +91,7 @@ class Member:
     def __init__(self, pace: Pace = PACE) -> None:
         self.quorum = Quorum()
         self.ends: asyncio.Queue[str] = asyncio.Queue()
+        self.has_leader = True
         quorum: Any = self.quorum
         metadata: Any = SimpleNamespace(image=SimpleNamespace(offset=7, features={}))
         self.lifecycle = MemberLifecycle(
@@ -101,6 +102,7 @@ class Member:
             pace=pace,
             make_controllers=lambda: quorum,
             on_replaced=self.ends.put_nowait,
+            has_leader=lambda: self.has_leader,
         )
 
     async def register(self) -> None:
@@ -139,6 +141,20 @@ async def test_repeated_heartbeat_failure_is_logged_once_and_retried_early(caplo
     await until(lambda: "accepts heartbeats again" in caplog.text)
     await member.lifecycle.close()
     assert caplog.text.count("a heartbeat failed, retrying: ") == 1
+
+
+async def test_heartbeats_without_a_leader_of_the_quorum_are_not_logged(caplog):
+    caplog.set_level(logging.INFO)
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    member.has_leader = False
+    member.quorum.failures = [CannotConnectError("c:9093", "it is down")] * 3
+    heard = member.quorum.heard
+    await until(lambda: member.quorum.heard > heard + 4)
+    await member.lifecycle.close()
+    assert not member.quorum.failures
+    assert "heartbeat" not in caplog.text
 
 
 async def test_failed_heartbeat_is_retried_before_the_interval():

@@ -48,11 +48,11 @@ async def test_a_quorum_without_a_leader_is_logged_once_with_its_voters(
 
 
 def test_servers_are_described_with_the_outcome_of_the_last_request() -> None:
-    outcomes = {-2: "responds", 1: "c1:9093: it is down"}
+    outcomes = {-2: "responds", 1: "connection refused"}
     transport = SimpleNamespace(outcome=outcomes.__getitem__)
     servers = [Destination(-2, "c2", 9093), Destination(1, "c1", 9093)]
     text = server_states(servers, transport)
-    assert text == "c2:9093 (responds); c1:9093: it is down"
+    assert text == "c2:9093 (responds); c1:9093 (connection refused)"
 
 
 async def _until_lines(caplog: pytest.LogCaptureFixture, count: int) -> None:
