@@ -32,7 +32,7 @@ from wirebroker.client.transactions.transactions import (
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from typing import TypeAlias
 
     from wirebroker.client.checks.visibility import Visibility
@@ -50,6 +50,8 @@ _GIB: Final = 1 << 30
 _USE_ANOTHER_LOGIN: Final = "run the check as a user with the permission, or against a newer broker"
 _PARTITIONS: Final = "partitions"
 _REQUESTS: Final = "requests"
+_QUORUM: Final = "quorum and clock"
+_MOVES: Final = "moves"
 # Checks whose responses omit what the user may not describe.
 _FILTERED_NOUNS: Final = {
     _PARTITIONS: "partitions",
@@ -104,11 +106,22 @@ async def run_checks(client: KafkaClient, limits: HealthLimits) -> dict[str, lis
     for name, question in QUESTIONS.items():
         if name == _REQUESTS and not limits.metrics_urls:
             continue
+        # Only a controller responds to this one, and the check of the quorum was made before.
+        if name == _MOVES and _is_leaderless(symptoms[_QUORUM]):
+            symptoms[name] = [
+                Symptom(Weight.OPEN, "not checked: no controller responds", SILENT_STEP)
+            ]
+            continue
         try:
             symptoms[name] = [*await question(client, limits), *_unseen(name, visibility)]
         except ClientError as error:
             symptoms[name] = [Symptom(Weight.OPEN, str(error), _next_step(error))]
     return symptoms
+
+
+def _is_leaderless(symptoms: Sequence[Symptom]) -> bool:
+    """Return whether the check of the quorum found no active controller."""
+    return any(symptom.next_step == SILENT_STEP for symptom in symptoms)
 
 
 def _next_step(error: ClientError) -> str:
@@ -351,9 +364,9 @@ QUESTIONS: Final[dict[str, Question]] = {
     _PARTITIONS: _partitions,
     "groups": _groups,
     "disks": _disks,
-    "quorum and clock": _quorum,
+    _QUORUM: _quorum,
     "transactions": _transactions,
-    "moves": _moves,
+    _MOVES: _moves,
     _REQUESTS: _requests,
 }
 
