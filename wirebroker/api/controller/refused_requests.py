@@ -1,6 +1,7 @@
 """Log lines about requests between voters that this voter refuses.
 
-A correct replica of this cluster never sends them: a wrong configuration does, or an attacker.
+Replicas of this cluster send them only with a wrong configuration, for a voter whose disk was
+replaced, or to a voter that lags. All others come from another cluster or an attacker.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ LOGGER = logging.getLogger(__name__)
 
 _ADVICE: Final = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "it belongs to another cluster: check its controllers",
+    ErrorCode.INVALID_VOTER_KEY: (
+        "it is for a voter with another id or directory: if a disk was replaced, replace the voter"
+    ),
+    ErrorCode.UNKNOWN_LEADER_EPOCH: (
+        "its epoch is later than the one known here: check its sender if this node does not lag"
+    ),
     ErrorCode.INVALID_REQUEST: "it breaks the protocol: restrict access to this listener",
 }
 

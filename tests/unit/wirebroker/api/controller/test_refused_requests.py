@@ -37,9 +37,17 @@ def test_refused_request_is_logged_with_its_sender(caplog, body) -> None:
     ]
 
 
-def test_request_of_another_cluster_is_logged(caplog) -> None:
-    (line,) = lines(caplog, {"error_code": ErrorCode.INCONSISTENT_CLUSTER_ID})
-    assert "it belongs to another cluster" in line
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ErrorCode.INCONSISTENT_CLUSTER_ID, "it belongs to another cluster"),
+        (ErrorCode.INVALID_VOTER_KEY, "it is for a voter with another id or directory"),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, "its epoch is later than the one known here"),
+    ],
+)
+def test_request_of_a_stranger_is_logged(caplog, error, reason) -> None:
+    (line,) = lines(caplog, {"error_code": error})
+    assert f"from 10.0.0.9:5000 on CONTROLLER with {error.name}: {reason}" in line
 
 
 @pytest.mark.parametrize(
