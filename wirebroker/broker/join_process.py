@@ -38,7 +38,7 @@ class JoinProcess:
 
     def __init__(
         self,
-        controller: str,
+        controllers: str,
         *,
         flags: Mapping[str, str],
         file: Path | None,
@@ -47,7 +47,7 @@ class JoinProcess:
         port: int | None,
         voter: str | None = None,
     ) -> None:
-        self._controller = controller
+        self._controllers = controllers
         # A voter that has voted before needs no other controller to start.
         self._begins_to_vote = (
             voter is not None and formatted_node_id(flags, data_directory, file) is None
@@ -56,7 +56,7 @@ class JoinProcess:
         self._node_id_given = partial(configured_node_id, flags, data_directory, file)
         self._config = partial(
             config_of_member,
-            controller,
+            controllers,
             flags=flags,
             file=file,
             data_directory=data_directory,
@@ -88,15 +88,17 @@ class JoinProcess:
         settings = self._checked(1)
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
         configure_as(settings)
-        LOGGER.info("looking up a free node id at controllers %s", self._controller)
-        node_id = free_node_id(self._controller, settings, timeout_s=wait_s)
+        LOGGER.info("looking up a free node id at controllers %s", self._controllers)
+        node_id = free_node_id(self._controllers, settings, timeout_s=wait_s)
         while True:
             config = self._checked(node_id)
             try:
                 return run(config, port_file=port_file, build=build)
             except NodeIdTakenError:
                 taken_id = node_id
-                node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken_id)
+                node_id = free_node_id(
+                    self._controllers, settings, timeout_s=wait_s, above=taken_id
+                )
                 LOGGER.info("node id %d is in use: trying %d", taken_id, node_id)
 
     def _find_cluster_id(self, node_id: int | None) -> None:
@@ -104,8 +106,8 @@ class JoinProcess:
         settings = self._checked(1 if node_id is None else node_id)
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
         configure_as(settings)
-        LOGGER.info("looking up the quorum at controllers %s", self._controller)
-        self._cluster_id = cluster_id_for_voter(self._controller, settings, timeout_s=wait_s)
+        LOGGER.info("looking up the quorum at controllers %s", self._controllers)
+        self._cluster_id = cluster_id_for_voter(self._controllers, settings, timeout_s=wait_s)
 
     def _checked(self, node_id: int) -> Config:
         config = self._config(node_id=node_id, cluster_id=self._cluster_id)

@@ -31,7 +31,7 @@ def _parse_node_id(
 
 
 @click.command()
-@click.argument("controller", metavar="HOST:PORT")
+@click.argument("controllers", metavar="HOST:PORT,...")
 @click.option(
     "--node-id",
     callback=_parse_node_id,
@@ -55,7 +55,7 @@ def _parse_node_id(
 @broker_flags
 def join(
     *,
-    controller: str,
+    controllers: str,
     node_id: int | None,
     file: Path | None,
     voter: str | None,
@@ -67,9 +67,10 @@ def join(
 ) -> int:
     """Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.
 
-    HOST:PORT is one of its controllers. A new data directory is formatted for that cluster. The
-    file (--config) needs neither the role nor the controllers; with a file that has them, use
-    `serve --config` instead. With --voter the node is a controller too, and votes.
+    HOST:PORT,... are some of its controllers; one that runs is enough. A new data directory is
+    formatted for that cluster. The file (--config) needs neither the role nor the controllers; with
+    a file that has them, use `serve --config` instead. With --voter the node is a controller too,
+    and votes.
     """
     from wirebroker.broker.join_process import JoinProcess  # noqa: PLC0415
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
@@ -77,7 +78,7 @@ def join(
     flags = parse_settings(settings)
     try:
         joining = JoinProcess(
-            controller,
+            controllers,
             flags=flags,
             file=file,
             data_directory=data_dir,

@@ -92,6 +92,16 @@ def parse_address(text: str, name: str) -> tuple[str, int]:
     return match[1] or match[2], int(match[3])
 
 
+def parse_addresses(text: str, name: str) -> list[tuple[str, int]]:
+    """Parse a list host:port,host:port, of at least one address.
+
+    Raises:
+        ConfigError: An item is not an address.
+    """
+    items = [item for item in text.split(",") if item.strip()]
+    return [parse_address(item, name) for item in items or [text]]
+
+
 def check_quorum(config: Settings) -> None:
     """Check that the roles and the controllers are consistent.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.clock import SystemClock
 from wirebroker.config import Config
 from wirebroker.config.java.properties import parse_properties
-from wirebroker.config.quorum import parse_address
+from wirebroker.config.quorum import parse_addresses
 from wirebroker.config.sources.sources import load_config, read_properties, without_placeholders
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.membership.quorum_image import lowest_free_id, read_image
@@ -29,7 +29,7 @@ _DEFAULTS: Final = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
 
 def config_of_member(
-    controller: str,
+    controllers: str,
     *,
     flags: Mapping[str, str],
     node_id: int,
@@ -42,21 +42,21 @@ def config_of_member(
 ) -> Config:
     """Return the configuration of a broker that joins a cluster.
 
-    `controller` is host:port; `flags` are settings by name, which override those in `file`; port 0
-    means a free one. With `voter`, the address of its controller listener, it votes as well;
-    its new directory gets `cluster_id`.
+    `controllers` is a list of host:port; `flags` are settings by name, which override those in
+    `file`; port 0 means a free one. With `voter`, the address of its controller listener, it votes
+    as well; its new directory gets `cluster_id`.
 
     Raises:
         ConfigError: A setting is invalid.
     """
-    address = _address_of(controller)
+    servers = ",".join(map(str, _addresses_of(controllers)))
     file_settings = _settings_of(file)
     if data_directory is None and not _listed_in({**file_settings, **flags}):
         data_directory = _DATA_DIRECTORY
     member = {
         "process.roles": "broker",
         "node.id": str(node_id),
-        "controller.quorum.bootstrap.servers": str(address),
+        "controller.quorum.bootstrap.servers": servers,
         **{name: value for name, value in _DEFAULTS.items() if name not in file_settings},
     }
     if voter is not None:
@@ -103,24 +103,25 @@ def formatted_node_id(
     return _node_id_of(directory)
 
 
-def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
-    """Return the lowest free node id greater than `above` in the controller's cluster.
+def free_node_id(controllers: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
+    """Return the lowest free node id greater than `above` in the controllers' cluster.
 
-    `controller` is host:port; `timeout_s` is for finding controllers, and again for their
-    responses.
+    `controllers` is a list of host:port; `timeout_s` is for finding controllers, and again for
+    their responses.
 
     Raises:
         ConfigError: The address or a connection setting is invalid.
         StartError: The controllers do not respond.
     """
-    addresses = [_address_of(controller)]
-    reading = read_image(addresses, config, clock=SystemClock(), timeout_s=timeout_s)
+    reading = read_image(
+        _addresses_of(controllers), config, clock=SystemClock(), timeout_s=timeout_s
+    )
     image = asyncio.run(reading)
     return lowest_free_id(image, above=above)
 
 
-def _address_of(controller: str) -> PeerAddress:
-    return PeerAddress(*parse_address(controller, "the controller"))
+def _addresses_of(controllers: str) -> list[PeerAddress]:
+    return [PeerAddress(*address) for address in parse_addresses(controllers, "the controller")]
 
 
 def _settings_of(file: Path | None) -> Mapping[str, str]:

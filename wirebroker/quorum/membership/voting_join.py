@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.config.listeners.listeners import to_controllers
-from wirebroker.config.quorum import parse_address
+from wirebroker.config.quorum import parse_address, parse_addresses
 from wirebroker.config.rows.row import ConfigError, StartError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import PeerAddress
@@ -51,23 +51,26 @@ def settings_of_voter(settings: Mapping[str, str], address: str) -> dict[str, st
     }
 
 
-def cluster_id_for_voter(controller: str, config: Config, *, timeout_s: float) -> str:
+def cluster_id_for_voter(controllers: str, config: Config, *, timeout_s: float) -> str:
     """Return the id of a cluster whose voters are dynamic.
 
-    `controller` is host:port; `timeout_s` is for finding controllers, and again for a response.
+    `controllers` is a list of host:port; `timeout_s` is for finding controllers, and again for a
+    response.
 
     Raises:
         ConfigError: The address or a connection setting is invalid.
         StartError: The controllers do not respond, or the voters are static.
     """
-    address = PeerAddress(*parse_address(controller, "the controller"))
-    return asyncio.run(_cluster_id(address, config, timeout_s))
+    addresses = [
+        PeerAddress(*address) for address in parse_addresses(controllers, "the controller")
+    ]
+    return asyncio.run(_cluster_id(addresses, config, timeout_s))
 
 
-async def _cluster_id(address: PeerAddress, config: Config, timeout_s: float) -> str:
+async def _cluster_id(addresses: list[PeerAddress], config: Config, timeout_s: float) -> str:
     clock = SystemClock()
     way = connection_method(to_controllers(config))
-    controllers = controllers_at([address], clock, way=way)
+    controllers = controllers_at(addresses, clock, way=way)
     try:
         cluster_id, _ = await find_cluster(controllers, config, clock=clock, timeout_s=timeout_s)
         async with asyncio.timeout(timeout_s):

@@ -37,6 +37,17 @@ def test_a_voter_has_a_controller_listener_and_adds_itself():
     assert (broker_listener.host, broker_listener.port) == ("0.0.0.0", 9092)
 
 
+def test_several_controllers_are_the_bootstrap_servers():
+    config = config_of_member("c1:9093, [::1]:9094,", flags={}, node_id=4, data_directory="data")
+    assert config.list("controller.quorum.bootstrap.servers") == ("c1:9093", "[::1]:9094")
+
+
+@pytest.mark.parametrize("controllers", ["", ",", "c1:9093,c2", "c1:9093,@"])
+def test_invalid_address_of_a_controller_is_refused(controllers):
+    with pytest.raises(ConfigError, match=r"the controller: .*write host:port"):
+        config_of_member(controllers, flags={}, node_id=4, data_directory="data")
+
+
 def test_listeners_and_names_come_from_the_file(tmp_path):
     file = tmp_path / "server.properties"
     file.write_text(
