@@ -34,12 +34,13 @@ class UnservedError(ClientError):
 
 
 class FlagNames(NamedTuple):
-    """Flags that messages suggest to the user."""
+    """Flags that messages suggest to the user, and the kind of node at the addresses."""
 
     address: str
     tls: str
     trust: str
     login: str
+    node: str = "broker"
 
 
 FLAG_NAMES: Final = FlagNames(
@@ -47,6 +48,9 @@ FLAG_NAMES: Final = FlagNames(
     tls="--tls or --tls-ca FILE",
     trust="--tls-ca FILE",
     login="--sasl-user NAME",
+)
+CONTROLLER_FLAG_NAMES: Final = FLAG_NAMES._replace(
+    address="--bootstrap-controller HOST:PORT", node="controller"
 )
 
 

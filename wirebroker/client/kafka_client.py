@@ -57,6 +57,10 @@ _CLIENT_ID: Final = "wirebroker-cli"
 _NO_TLS: Final = "the TLS handshake failed"
 _CLOSED: Final = "the peer closed the connection"
 _BY_TLS: Final = "the server requires TLS"
+_CONTROLLERS_LISTENER: Final = (
+    "{} is a listener of controllers: set the address of a broker with {}. `wirebroker quorum`,"
+    " `cluster` and `features` also work with controllers: --bootstrap-controller HOST:PORT"
+)
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -178,6 +182,10 @@ class KafkaClient:
             except CannotConnectError as error:
                 problems.append(without_frames(error))
             except UnsupportedVersionError as error:
+                if key is ApiKey.METADATA:  # which all brokers serve
+                    raise ClientError(
+                        _CONTROLLERS_LISTENER.format(error.peer, self._flags.address)
+                    ) from error
                 raise UnservedError(str(error)) from error
             except PeerError as error:
                 self._first, self._avoided = None, address
@@ -394,6 +402,6 @@ def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagName
     if any(_CLOSED in problem.what or _BY_TLS in problem.what for problem in problems):
         return f"cannot connect to {reasons}. A TLS listener needs {flags.tls}"
     return (
-        f"no broker responds at {reasons}. Start one with `wirebroker serve`, or"
+        f"no {flags.node} responds at {reasons}. Start one with `wirebroker serve`, or"
         f" set its address with {flags.address}"
     )

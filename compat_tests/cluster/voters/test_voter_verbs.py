@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from tests.support.cli.script_transcripts import our_scripts
 from tests.support.cli.verbs import Verbs
 from tests.support.tools.ports import HOST, free_port
 from tests.support.tools.waiting import eventually
+from wirebroker.cli import main as cli
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 
 if TYPE_CHECKING:
@@ -106,6 +108,20 @@ def test_a_formatted_quorum_elects_a_leader(cluster: Cluster, verbs: Verbs) -> N
     ports = {row["node"]: row["endpoints"] for row in quorum["replicas"] if row["node"] in THREE}
     assert ports == {node_id: f"CONTROLLER://{HOST}:{cluster.places[node_id]}" for node_id in THREE}
     assert "3 voters (101, 102, 103): 1 more may fail" in verbs.do("cluster").lines[0]
+
+
+def test_the_quorum_is_shown_without_a_broker(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    controllers = ",".join(f"{HOST}:{cluster.places[node_id]}" for node_id in THREE)
+    arguments = ["--bootstrap-controller", controllers, "--output", "json"]
+    assert cli.run(["quorum", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["voters"] == [*THREE]
+    assert cli.run(["cluster", *arguments]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [row["controller"] for row in shown["controllers"]] == [*THREE]
+    assert shown["cluster_id"] == CLUSTER_ID
 
 
 def test_a_lost_voter_is_reported_removed_and_replaced(cluster: Cluster, verbs: Verbs) -> None:

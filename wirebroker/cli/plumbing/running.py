@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import signal
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NotRequired, TypeVar
 
 import click
 
@@ -25,7 +25,12 @@ from wirebroker.cli.plumbing.security_flags import (
     way_to_cluster,
 )
 from wirebroker.client.addresses import DEFAULT_PORT, addresses_of
-from wirebroker.client.errors import FLAG_NAMES, ClientError, FlagNames
+from wirebroker.client.errors import (
+    CONTROLLER_FLAG_NAMES,
+    FLAG_NAMES,
+    ClientError,
+    FlagNames,
+)
 from wirebroker.client.kafka_client import KafkaClient
 
 if TYPE_CHECKING:
@@ -45,6 +50,7 @@ class ClusterFlags(SecurityFlags):
     """Flags for a cluster."""
 
     bootstrap: str | None
+    bootstrap_controller: NotRequired[str | None]
     timeout_s: float
     output: str
 
@@ -52,6 +58,15 @@ class ClusterFlags(SecurityFlags):
 def cluster_flags(command: _Command) -> _Command:
     """Add the flags to a command for `run_verb`."""
     return _with_flags(security_flags(command, has_config=False))
+
+
+def cluster_or_controller_flags(command: _Command) -> _Command:
+    """Add the flags to a command that controllers serve as well."""
+    return click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT,...",
+        help="Controllers to connect to, instead of brokers.",
+    )(cluster_flags(command))
 
 
 def cluster_flags_beside_config(command: _Command) -> _Command:
@@ -97,14 +112,19 @@ def run_verb(
 ) -> int:
     """Connect, do the work, and return the exit status.
 
+    With the flag for controllers the client uses those.
+
     Raises:
         click.UsageError: An address or setting is invalid.
     """
-    client = _client(flags, flag_names)
+    has_controllers = flags.get("bootstrap_controller") is not None
+    client = _client(flags, CONTROLLER_FLAG_NAMES if has_controllers else flag_names)
     output = Output(is_json=flags["output"] == "json")
 
     async def connected() -> None:
         async with client:
+            if has_controllers:
+                await client.use_controllers()
             await work(client, output)
 
     with output:
@@ -135,10 +155,13 @@ def query_quietly(
 
 
 def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
+    controllers = flags.get("bootstrap_controller")
+    if controllers is not None and flags["bootstrap"]:
+        raise click.UsageError("give one of --bootstrap and --bootstrap-controller")
     bootstrap = bootstrap_of(flags)
     settings = client_settings(flags)
     try:
-        addresses = addresses_of(bootstrap)
+        addresses = addresses_of(controllers or bootstrap)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     connection = way_to_cluster(settings)

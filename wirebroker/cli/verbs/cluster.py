@@ -9,7 +9,12 @@ import click
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
 from wirebroker.cli.plumbing.output import tell
-from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.cli.plumbing.running import (
+    ClusterFlags,
+    cluster_flags,
+    cluster_or_controller_flags,
+    run_verb,
+)
 from wirebroker.client.checks.dry_runs import (
     check_broker_unregistration,
     check_controller_unregistration,
@@ -22,6 +27,7 @@ from wirebroker.client.cluster.brokers import (
 )
 from wirebroker.client.cluster.quorum import controller_of
 from wirebroker.client.cluster.voter_states import SILENT_STEP, advice_of, summary_of, voters_of
+from wirebroker.client.cluster_nodes import CONTROLLERS, describe_cluster
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -38,14 +44,14 @@ _OUTDATED: Final = (
 
 @click.group(invoke_without_command=True)
 @click.pass_context
-@cluster_flags
+@cluster_or_controller_flags
 def cluster(context: click.Context, **flags: Unpack[ClusterFlags]) -> int:
     """Show a cluster and its brokers."""
     return 0 if context.invoked_subcommand else _show(flags)
 
 
 @cluster.command()
-@cluster_flags
+@cluster_or_controller_flags
 def info(**flags: Unpack[ClusterFlags]) -> int:
     """Show the cluster and its brokers, as `wirebroker cluster` does."""
     return _show(flags)
@@ -120,6 +126,9 @@ def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[Clu
 
 def _show(flags: ClusterFlags) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
+        if client.uses_controllers:
+            await _show_controllers(client, out)
+            return
         metadata = await client.metadata()
         controller = await controller_of(client, metadata.controller_id)
         rows = [
@@ -154,6 +163,26 @@ def _show(flags: ClusterFlags) -> int:
     return run_verb(flags, work)
 
 
+async def _show_controllers(client: KafkaClient, out: Output) -> None:
+    described = await describe_cluster(client, endpoint_type=CONTROLLERS)
+    controller = await controller_of(client, described.controller_id)
+    rows = [
+        {"controller": node.broker_id, "host": node.host, "port": node.port}
+        for node in described.brokers
+    ]
+    lines = [f"{out.title('cluster')} {described.cluster_id}, {_named(controller)}"]
+    if controller.is_silent:
+        lines.append(f"next: {SILENT_STEP}")
+    elif controller.quorum is not None:
+        lines += [f"next: {step}" for step in advice_of(controller.quorum)]
+    summary = {
+        "cluster_id": described.cluster_id,
+        **_state_of(controller),
+        "controllers": rows,
+    }
+    out.show(summary, [*lines, *out.table(rows, ("controller", "host", "port"))])
+
+
 def _named(controller: ActiveNode) -> str:
     if controller.quorum is not None and voters_of(controller.quorum).total > 1:
         return f"controller {controller.node_id}, {summary_of(controller.quorum)}"
@@ -167,13 +196,9 @@ def _summary_of(
     metadata: Any, controller: ActiveNode, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
     partitions = [part for topic in metadata.topics for part in topic.partitions]
-    voters = None if controller.quorum is None else voters_of(controller.quorum)
     return {
         "cluster_id": metadata.cluster_id,
-        "controller_id": controller.node_id,
-        "controller_problem": controller.problem,
-        "voters": [] if voters is None else voters.ids,
-        "missing_voters": [] if voters is None else voters.missing_ids,
+        **_state_of(controller),
         "brokers": rows,
         "topic_count": len(metadata.topics),
         "partition_count": len(partitions),
@@ -181,4 +206,14 @@ def _summary_of(
         "under_replicated_count": sum(
             len(partition.isr_nodes) < len(partition.replica_nodes) for partition in partitions
         ),
+    }
+
+
+def _state_of(controller: ActiveNode) -> dict[str, Any]:
+    voters = None if controller.quorum is None else voters_of(controller.quorum)
+    return {
+        "controller_id": controller.node_id,
+        "controller_problem": controller.problem,
+        "voters": [] if voters is None else voters.ids,
+        "missing_voters": [] if voters is None else voters.missing_ids,
     }

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.cli.plumbing.running import (
+    ClusterFlags,
+    cluster_or_controller_flags,
+    run_verb,
+)
 from wirebroker.client.cluster.features import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -32,9 +36,9 @@ def features() -> None:
 
 
 @features.command("list")
-@cluster_flags
+@cluster_or_controller_flags
 def list_(**flags: Unpack[ClusterFlags]) -> int:
-    """List features with the current level and the levels that the broker supports."""
+    """List features with the current level and the levels that the node supports."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [feature._asdict() for feature in await features_of(client)]
@@ -66,7 +70,7 @@ _dry_run = click.option(
 @features.command()
 @_changes
 @_dry_run
-@cluster_flags
+@cluster_or_controller_flags
 def upgrade(*, levels: dict[str, int], dry_run: bool, **flags: Unpack[ClusterFlags]) -> int:
     """Raise features to higher levels: eligible.leader.replicas.version=1."""
     return _update(levels, UPGRADE, flags, is_trial=dry_run)
@@ -76,7 +80,7 @@ def upgrade(*, levels: dict[str, int], dry_run: bool, **flags: Unpack[ClusterFla
 @_changes
 @click.option("--unsafe", is_flag=True, help="Allow a downgrade that loses metadata.")
 @_dry_run
-@cluster_flags
+@cluster_or_controller_flags
 def downgrade(
     *, levels: dict[str, int], unsafe: bool, dry_run: bool, **flags: Unpack[ClusterFlags]
 ) -> int:

@@ -8,8 +8,12 @@ import click
 
 from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
 from wirebroker.cli.plumbing.output import tell
-from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
-from wirebroker.client.cluster.quorum import add_voter, quorum_of, remove_voter
+from wirebroker.cli.plumbing.running import (
+    ClusterFlags,
+    cluster_or_controller_flags,
+    run_verb,
+)
+from wirebroker.client.cluster.quorum import add_voter, is_silence, quorum_of, remove_voter
 from wirebroker.client.cluster.voter_changes import planned_addition, planned_removal
 from wirebroker.client.cluster.voter_states import SILENT_STEP, advice_of, summary_of, voters_of
 from wirebroker.client.errors import ClientError
@@ -26,14 +30,14 @@ if TYPE_CHECKING:
 
 @click.group(invoke_without_command=True)
 @click.pass_context
-@cluster_flags
+@cluster_or_controller_flags
 def quorum(context: click.Context, **flags: Unpack[ClusterFlags]) -> int:
     """Show the quorum of controllers; add and remove voters."""
     return 0 if context.invoked_subcommand else _show(flags)
 
 
 @quorum.command()
-@cluster_flags
+@cluster_or_controller_flags
 def describe(**flags: Unpack[ClusterFlags]) -> int:
     """Show the leader, the voters and the observers, as `wirebroker quorum` does."""
     return _show(flags)
@@ -58,7 +62,7 @@ def _node_address(
 @quorum.command("add-voter")
 @click.argument("controller", metavar="ID@HOST:PORT", callback=_node_address)
 @yes_flag
-@cluster_flags
+@cluster_or_controller_flags
 def add_voter_(
     *, controller: tuple[int, PeerAddress], yes: bool, **flags: Unpack[ClusterFlags]
 ) -> int:
@@ -83,7 +87,7 @@ def add_voter_(
 @quorum.command("remove-voter")
 @click.argument("node_id", type=int, metavar="ID")
 @yes_flag
-@cluster_flags
+@cluster_or_controller_flags
 def remove_voter_(*, node_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
     """Remove a controller from the voters; without --yes only show the change.
 
@@ -138,7 +142,10 @@ async def _quorum_of(client: KafkaClient) -> DescribedQuorum:
     try:
         return await quorum_of(client)
     except ClientError as error:
-        if error.code == ErrorCode.REQUEST_TIMED_OUT:
+        # An error of a broker instead says nothing about controllers.
+        if error.code == ErrorCode.REQUEST_TIMED_OUT or (
+            client.uses_controllers and is_silence(error)
+        ):
             tell(f"next: {SILENT_STEP}")
         raise
 

@@ -130,7 +130,8 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
 
 def is_silence(error: ClientError) -> bool:
     """Return whether no controller responded."""
-    is_refused = error.code not in {0, ErrorCode.REQUEST_TIMED_OUT}
+    silent = {0, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    is_refused = error.code not in silent
     return not is_refused and not isinstance(error, UnservedError)
 
 
