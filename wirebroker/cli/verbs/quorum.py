@@ -146,7 +146,9 @@ async def _quorum_of(client: KafkaClient) -> DescribedQuorum:
         if error.code == ErrorCode.REQUEST_TIMED_OUT or (
             client.uses_controllers and is_silence(error)
         ):
-            tell(f"next: {SILENT_STEP}")
+            raise ClientError(
+                f"{error}\nnext: {SILENT_STEP}", code=error.code, broker_message=error.told
+            ) from error
         raise
 
 

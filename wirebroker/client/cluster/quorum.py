@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.client.errors import ClientError, UnservedError, check
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +87,8 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
         _time_or_none(now_ms),
         {
             node.node_id: [
-                f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners
+                f"{listener.name}://{PeerAddress(listener.host, listener.port)}"
+                for listener in node.listeners
             ]
             for node in getattr(answer, "nodes", ())
         },

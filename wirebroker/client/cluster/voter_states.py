@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 MISSING_MS: Final = 5_000
 # What to do if no controller responds.
 SILENT_STEP: Final = (
-    "start a majority of the controllers: until then nothing can be created or altered, and no"
-    " partition fails over"
+    "start a majority of the controllers, each on its own directory (do not format a new one):"
+    " until then nothing can be created or altered, and no partition fails over"
 )
 
 
@@ -107,14 +107,20 @@ def missing_text(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
 
 def missing_step(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
     """Return what to do about a missing voter."""
-    remove = f"`wirebroker quorum remove-voter {voter.node_id}`"
+    node_id = voter.node_id
+    remove = f"wirebroker quorum remove-voter {node_id}"
     if _has_new_directory(quorum, voter):
-        address = _address(quorum, voter.node_id)
-        return f"{remove}, then `wirebroker quorum add-voter {voter.node_id}@{address}`"
-    start = f"start controller {voter.node_id}, or look into its log"
+        added = f"{node_id}@{_address(quorum, node_id)}"
+        return (
+            "if its former directory still exists, restart it there; otherwise"
+            f" `{remove} --yes`, then, once it has caught up,"
+            f" `wirebroker quorum add-voter {added} --yes`"
+            " (with controller.quorum.auto.join.enable=true it does both by itself)"
+        )
     if not has_dynamic_voters(quorum):
-        return start
-    return f"{start}; if it is lost, {remove}"
+        # On a new directory, a static voter votes as if it still had its former log.
+        return f"start controller {node_id} on its own directory, or look into its log"
+    return f"start controller {node_id}, or look into its log; if its disk is lost, `{remove}`"
 
 
 def advice_of(quorum: DescribedQuorum) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.text import counted, few_of
-from wirebroker.client.cluster.voter_states import SILENT_STEP
+from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica
+from wirebroker.client.cluster.voter_states import SILENT_STEP, missing_step
+from wirebroker.codecs.primitives import ZERO_UUID, uuid_from_text
 from wirebroker.console.model.snapshot import ClusterProblem, ProblemLevel
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from wirebroker.console.model.cluster_state import ClusterState
     from wirebroker.console.model.group_info import GroupInfo
-    from wirebroker.console.model.snapshot import ClusterSnapshot
+    from wirebroker.console.model.snapshot import ClusterSnapshot, QuorumInfo
 
 _ERROR, _WARNING, _UNKNOWN = ProblemLevel.ERROR, ProblemLevel.WARNING, ProblemLevel.UNKNOWN
 _ORDER: Final = {_ERROR: 0, _WARNING: 1, _UNKNOWN: 2}
@@ -152,17 +154,43 @@ def _quorum(snapshot: ClusterSnapshot) -> Iterator[ClusterProblem]:
         )
         return
     now_ms = max((node.caught_up_ms or 0 for node in quorum.nodes), default=0)
-    for node in quorum.nodes:
+    described = _described(quorum, now_ms)
+    for node, voter in zip(quorum.nodes, described.replicas, strict=True):
         if not node.is_voter or node.node_id == quorum.leader_id:
             continue
         name = (str(node.node_id),)
         if node.fetched_ms is None or now_ms - node.fetched_ms > _VOTER_MS:
             what = f"voter {node.node_id} does not fetch the metadata log"
-            step = "start that controller: each missing voter makes the loss of the quorum likelier"
+            step = missing_step(described, voter)
             yield ClusterProblem(_WARNING, "quorum", what, step, name)
         elif node.lag and node.lag_ms is not None and node.lag_ms > _VOTER_MS:
             what = f"voter {node.node_id} is {node.lag_ms / 1000:.0f} s behind the metadata log"
             yield ClusterProblem(_WARNING, "quorum", what, "read that controller's log", name)
+
+
+def _described(quorum: QuorumInfo, now_ms: int) -> DescribedQuorum:
+    """Return the quorum as the client describes it."""
+    replicas = [
+        QuorumReplica(
+            node.node_id,
+            node.is_voter,
+            node.end_offset,
+            node.lag,
+            node.lag_ms,
+            uuid_from_text(node.directory_id) if node.directory_id else ZERO_UUID,
+            node.fetched_ms,
+            node.caught_up_ms,
+        )
+        for node in quorum.nodes
+    ]
+    return DescribedQuorum(
+        quorum.leader_id,
+        quorum.leader_epoch,
+        quorum.high_watermark,
+        replicas,
+        now_ms,
+        {node.node_id: list(node.endpoints) for node in quorum.nodes},
+    )
 
 
 def _transactions(state: ClusterState, now_ms: int) -> Iterator[ClusterProblem]:

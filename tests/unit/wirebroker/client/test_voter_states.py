@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica
+from types import SimpleNamespace
+from typing import Any
+
+from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica, quorum_of
 from wirebroker.client.cluster.voter_states import (
     advice_of,
     has_dynamic_voters,
@@ -10,6 +13,7 @@ from wirebroker.client.cluster.voter_states import (
     summary_of,
     voters_of,
 )
+from wirebroker.config.quorum import parse_address
 
 NOW_MS = 1_000_000
 
@@ -43,7 +47,7 @@ def test_a_voter_that_does_not_fetch_is_missing():
     assert text == "controller 2 at CONTROLLER://c2:9093 has not fetched for 65 s"
     assert advice_of(described) == [
         "start controller 2, or look into its log;"
-        " if it is lost, `wirebroker quorum remove-voter 2`"
+        " if its disk is lost, `wirebroker quorum remove-voter 2`"
     ]
 
 
@@ -61,8 +65,48 @@ def test_voter_that_runs_on_another_directory_is_replaced():
     text = missing_text(described, voter)
     assert text == "controller 2 at CONTROLLER://c2:9093 has a new directory, so it does not vote"
     assert advice_of(described) == [
-        "`wirebroker quorum remove-voter 2`, then `wirebroker quorum add-voter 2@c2:9093`"
+        "if its former directory still exists, restart it there; otherwise"
+        " `wirebroker quorum remove-voter 2 --yes`, then, once it has caught up,"
+        " `wirebroker quorum add-voter 2@c2:9093 --yes`"
+        " (with controller.quorum.auto.join.enable=true it does both by itself)"
     ]
+
+
+async def test_ipv6_address_in_the_next_step_is_accepted_by_add_voter():
+    nodes = [
+        SimpleNamespace(
+            replica_id=node_id,
+            log_end_offset=1,
+            replica_directory_id=bytes([1]) * 16,
+            last_fetch_timestamp=fetched_ms,
+            last_caught_up_timestamp=fetched_ms,
+        )
+        for node_id, fetched_ms in ((1, 9_000), (2, 1), (2, 9_000))
+    ]
+    partition = SimpleNamespace(
+        error_code=0,
+        leader_id=1,
+        leader_epoch=1,
+        high_watermark=1,
+        current_voters=nodes[:2],
+        observers=nodes[2:],
+    )
+    listener = SimpleNamespace(name="CONTROLLER", host="fd00::2", port=9093)
+    answer = SimpleNamespace(
+        error_code=0,
+        topics=[SimpleNamespace(partitions=[partition])],
+        nodes=[SimpleNamespace(node_id=2, listeners=[listener])],
+    )
+
+    async def request_of_controller(*_arguments: Any) -> Any:
+        return answer
+
+    client: Any = SimpleNamespace(request_of_controller=request_of_controller)
+    described = await quorum_of(client)
+    assert described.endpoints == {2: ["CONTROLLER://[fd00::2]:9093"]}
+    (step,) = advice_of(described)
+    _, _, added = step.partition(" add-voter 2@")
+    assert parse_address(added.partition(" ")[0], "x") == ("fd00::2", 9093)
 
 
 def test_static_voters_are_not_removed():
@@ -72,7 +116,9 @@ def test_static_voters_are_not_removed():
         replica(3, has_directory=False),
     ]
     assert not has_dynamic_voters(quorum(*static))
-    assert advice_of(quorum(*static)) == ["start controller 2, or look into its log"]
+    assert advice_of(quorum(*static)) == [
+        "start controller 2 on its own directory, or look into its log"
+    ]
 
 
 def test_two_voters_need_a_third():

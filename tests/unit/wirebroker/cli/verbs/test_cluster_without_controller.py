@@ -62,5 +62,7 @@ def test_missing_controller_is_reported_by_every_verb(
 
     result = verbs.run("quorum")
     assert result.status == 1
-    assert "no controller has responded for" in result.err
-    assert f"next: {SILENT_STEP}" in result.err
+    error, step = result.err.splitlines()
+    assert error.startswith("wirebroker: ")
+    assert "no controller has responded for" in error
+    assert step == f"next: {SILENT_STEP}"

@@ -131,6 +131,17 @@ def test_voters_that_are_missing_or_behind():
     ]
 
 
+def test_next_step_for_a_missing_voter_with_a_new_directory():
+    observer = node(3)._replace(is_voter=False, endpoints=("CONTROLLER://[fd00::3]:9093",))
+    voter = observer._replace(is_voter=True, fetched_ms=0)
+    snapshot = ClusterSnapshot(
+        "test", quorum=QuorumInfo(1, 5, 100, (node(1), voter, observer), None)
+    )
+    (problem,) = problems_of(snapshot, ClusterState(), NOW_MS)
+    assert problem.next_step.startswith("if its former directory still exists, restart it there")
+    assert "`wirebroker quorum add-voter 3@[fd00::3]:9093 --yes`" in problem.next_step
+
+
 def test_a_quorum_that_does_not_respond():
     snapshot = ClusterSnapshot("test", quorum=QuorumInfo(-1, -1, -1, (), "timed out"))
     assert problems(snapshot) == [("quorum", "the controllers do not respond: timed out")]
