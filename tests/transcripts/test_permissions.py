@@ -1,6 +1,6 @@
 """Each permission of each API was compared with Apache Kafka: without it, allowed and denied.
 
-Of the requests to controllers, those between nodes are compared on a controller's listener.
+Controllers have their own rules for some requests; these are compared on a controller's listener.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
 from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.permissions import CLUSTER_ACTION
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,13 @@ load_handlers()
 for module in pkgutil.iter_modules(controller_handlers.__path__):
     importlib.import_module(f"{controller_handlers.__name__}.{module.name}")
 HANDLERS: Final = [handler for handler in REGISTRY.handlers() if handler.permissions]
+CONTROLLER_HANDLERS: Final = [
+    handler
+    for handler in CONTROLLER_REGISTRY.handlers()
+    if handler.permissions and handler.key not in OF_TOKENS
+]
+# Requests that brokers and controllers check in the same function.
+SHARED: Final = frozenset({ApiKey.DESCRIBE_CONFIGS})
 
 
 def tried(files: Iterable[str]) -> dict[ApiKey, set[tuple[str, ...]]]:
@@ -73,34 +80,36 @@ TRIED: Final = tried(FILES)
 TRIED_ON_CONTROLLERS: Final = tried([CONTROLLER_FILE])
 
 
+def expected_of(handler: Handler) -> set[tuple[str, ...]]:
+    permissions = {
+        (verb, need.operation.name, need.resource.name)
+        for need in handler.permissions
+        for verb in ("allow", "deny")
+    }
+    return {WITHOUT, *permissions}
+
+
 @pytest.mark.parametrize("handler", HANDLERS, ids=[handler.key.name for handler in HANDLERS])
 def test_each_permission_was_compared_with_apache_kafka(handler: Handler) -> None:
     if handler.key in OF_TOKENS:
         assert handler.key not in TRIED
         return
-    expected = {
-        (verb, need.operation.name, need.resource.name)
-        for need in handler.permissions
-        for verb in ("allow", "deny")
-    }
-    assert TRIED[handler.key] >= expected
-    assert WITHOUT in TRIED[handler.key]
+    assert expected_of(handler) - TRIED[handler.key] == set()
 
 
 def test_every_compared_api_is_served() -> None:
     assert {handler.key for handler in HANDLERS} - OF_TOKENS == TRIED.keys()
 
 
-def test_each_request_between_nodes_was_compared_on_a_controller() -> None:
-    nodes_only = {
-        handler.key
-        for handler in CONTROLLER_REGISTRY.handlers()
-        if CLUSTER_ACTION in handler.permissions
-    }
-    expected = {
-        WITHOUT,
-        ("allow", "CLUSTER_ACTION", "CLUSTER"),
-        ("deny", "CLUSTER_ACTION", "CLUSTER"),
-    }
-    assert len(nodes_only) > 10
-    assert all(TRIED_ON_CONTROLLERS[key] >= expected for key in nodes_only)
+@pytest.mark.parametrize(
+    "handler", CONTROLLER_HANDLERS, ids=[handler.key.name for handler in CONTROLLER_HANDLERS]
+)
+def test_each_permission_on_controllers_was_compared_with_apache_kafka(handler: Handler) -> None:
+    is_forwarded = (
+        handler.key in DECLARED_OPERATIONS and DECLARED_OPERATIONS[handler.key].is_forwarded
+    )
+    tried_permissions = set(TRIED_ON_CONTROLLERS.get(handler.key, ()))
+    if is_forwarded or handler.key in SHARED:
+        # Brokers have the same rules: they forward the request, or call the same function.
+        tried_permissions |= TRIED[handler.key]
+    assert expected_of(handler) - tried_permissions == set()

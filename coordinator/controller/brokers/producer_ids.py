@@ -83,5 +83,7 @@ def allocate_producer_ids(request: Any, image: ClusterImage) -> Operation[dict[s
 
 
 declare_of_brokers(
-    ApiKey.ALLOCATE_PRODUCER_IDS, lambda case: allocate_producer_ids(case.body, case.image)
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    lambda case: allocate_producer_ids(case.body, case.image),
+    is_forwardable=True,
 )

@@ -36,6 +36,7 @@ class Declaration(NamedTuple):
         subjects: Array fields of a request with `timeout_ms`. If that is not positive, the request
             is refused with REQUEST_TIMED_OUT, unless all of them are empty.
         is_forwarded: Whether clients send it to brokers, which forward it.
+        is_forwardable: Whether an Envelope may contain it.
     """
 
     begin: Begin | None
@@ -43,6 +44,7 @@ class Declaration(NamedTuple):
     refuse: Refuse
     subjects: tuple[str, ...]
     is_forwarded: bool
+    is_forwardable: bool
 
 
 OPERATIONS: Final[dict[ApiKey, Declaration]] = {}
@@ -57,12 +59,24 @@ def declare(
     subjects: tuple[str, ...] = (),
 ) -> None:
     """Declare a client's request; see Declaration."""
-    _add(key, Declaration(begin, permissions, refuse or refused, subjects, is_forwarded=True))
+    refuse = refuse or refused
+    _add(
+        key,
+        Declaration(begin, permissions, refuse, subjects, is_forwarded=True, is_forwardable=True),
+    )
 
 
-def declare_of_brokers(key: ApiKey, begin: Begin, *, refuse: Refuse | None = None) -> None:
+def declare_of_brokers(
+    key: ApiKey, begin: Begin, *, refuse: Refuse | None = None, is_forwardable: bool = False
+) -> None:
     """Declare a request that only brokers and controllers send."""
-    _add(key, Declaration(begin, (CLUSTER_ACTION,), refuse or refused, (), is_forwarded=False))
+    permissions, refuse = (CLUSTER_ACTION,), refuse or refused
+    _add(
+        key,
+        Declaration(
+            begin, permissions, refuse, (), is_forwarded=False, is_forwardable=is_forwardable
+        ),
+    )
 
 
 def _add(key: ApiKey, declaration: Declaration) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TOPICS: Final = [
     {"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [{"partition_index": 0}]},
 ]
-# Settings that are no configs.
+# Settings that are not configs.
 _OF_QUORUM: Final = ("quorum", "voters")
 _POSITIVE: Final = re.compile(
     r"(high_watermark|log_end_offset|end_offset|last_(?:fetch|caught_up)_timestamp|size)"

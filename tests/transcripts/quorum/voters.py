@@ -6,7 +6,7 @@ ten minutes, the voter does nothing but respond. The first line of a transcript 
     settings quorum=static voters=1,2,3       controller.quorum.voters, kraft.version 0
     settings quorum=dynamic voters=1          voters in the log, kraft.version 1
 
-More words of it are configs. A node n has the directory id of sixteen bytes n. The only voter leads
+Further words are configs. A node n has the directory id of sixteen bytes n. The only voter leads
 from the start.
 """
 
@@ -64,7 +64,7 @@ class QuorumVoter(Broker):
         directory: Its folder.
         voters: The ids of the voters.
         is_dynamic: Whether they are in the log.
-        configs: More configs.
+        configs: Additional configs.
     """
 
     def __init__(

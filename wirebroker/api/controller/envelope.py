@@ -33,7 +33,7 @@ from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
@@ -72,13 +72,14 @@ def _forwarded(envelope: Any) -> tuple[Header, Requester]:
         host = decode_host(envelope.client_host_address)
     with _malformed_as(ErrorCode.UNSUPPORTED_VERSION):
         header = parse_header(envelope.request_data)
-    if header.key not in DECLARED_OPERATIONS:
+    declaration = DECLARED_OPERATIONS.get(header.key)
+    if declaration is None or not declaration.is_forwardable:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{header.key.name} must not be forwarded")
     return header, Requester(principal, host, header.client_id)
 
 
 @contextlib.contextmanager
-def _malformed_as(code: ErrorCode) -> Iterator[None]:
+def _malformed_as(code: ErrorCode) -> Generator[None]:
     """Raise KafkaError with this code instead of MalformedFrameError."""
     try:
         yield

@@ -17,7 +17,7 @@ from wirebroker.api.security.sasl import sasl_authenticate, sasl_handshake
 from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from wirebroker.authorization.described_acls import describe_rules
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
+from wirebroker.codecs.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.coordinator.raft.protocol.messages import NO_LEADER
 from wirebroker.request.handlers import Cost
 
@@ -36,7 +36,7 @@ def api_versions(controller: QuorumController, request: Request) -> Reply:
     return answer_versions(request, keys, controller.follower)
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER, permissions=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
+@handles(ApiKey.DESCRIBE_CLUSTER, permissions=(ALTER_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Describe the controllers, with the addresses of the request's listener."""
     if body.endpoint_type != CONTROLLERS:
