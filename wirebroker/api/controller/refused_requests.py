@@ -1,7 +1,8 @@
 """Log lines about requests between voters that this voter refuses.
 
 Replicas of this cluster send them only with a wrong configuration, for a voter whose disk was
-replaced, or to a voter that lags. All others come from another cluster or an attacker.
+replaced, or to a voter that lags (after a partition, for example). All others come from another
+cluster or an attacker.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def log_refusal(request: Request, body: dict[str, Any]) -> None:
     if error not in _ADVICE:
         return
     session = request.session
-    LOGGER.warning(
+    # A sound quorum has this one after a partition.
+    is_expected = error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    LOGGER.log(
+        logging.INFO if is_expected else logging.WARNING,
         "refused %s from %s on %s with %s: %s",
         request.key.name,
         session.peer,

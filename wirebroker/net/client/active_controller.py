@@ -23,6 +23,7 @@ from wirebroker.net.client.errors import (
     PeerError,
     RequestTimedOutError,
     UnsupportedVersionError,
+    seconds_of,
 )
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import Backoff, PeerAddress
@@ -155,7 +156,8 @@ class ActiveController:
             if self._clock.monotonic() + delay_s >= deadline:
                 raise RequestTimedOutError(
                     "the controller",
-                    f"no response to {key.name} within {timeout_s:g} s; last error: {reason}",
+                    f"no response to {key.name} within {seconds_of(timeout_s)};"
+                    f" last error: {reason}",
                     may_have_arrived=may_have_arrived,
                 )
             await pause(delay_s)
@@ -176,7 +178,8 @@ class ActiveController:
                 # Another task may have found it meanwhile.
                 return self._current or await self._look(problems)
         except TimeoutError as error:
-            raise _failure(problems, "no active controller was found in time") from error
+            reason = f"no active controller found within {seconds_of(timeout_s)}"
+            raise _failure(problems, reason) from error
 
     def forget(self, address: PeerAddress) -> None:
         """Look up the controller again if this one is still current."""

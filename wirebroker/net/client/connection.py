@@ -28,6 +28,7 @@ from wirebroker.net.client.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
     reason_of,
+    seconds_of,
 )
 from wirebroker.net.client.fair_semaphore import FairSemaphore
 from wirebroker.net.client.requests_in_flight import RequestsInFlight
@@ -137,7 +138,9 @@ class PeerConnection:
             raise CannotConnectError(error.peer, error.what) from error
         except (OSError, KafkaError, MalformedFrameError) as fault:
             # A timeout, which is an OSError, has no text.
-            reason = reason_of(fault) or f"no connection within {settings.connect_timeout_s:g} s"
+            reason = (
+                reason_of(fault) or f"no connection within {seconds_of(settings.connect_timeout_s)}"
+            )
             raise CannotConnectError(str(address), reason) from fault
         finally:
             if not connection._is_set_up:

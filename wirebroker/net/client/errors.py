@@ -5,6 +5,7 @@ Error codes in responses are not PeerErrors.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import Final
@@ -58,13 +59,20 @@ def reason_of(fault: Exception) -> str:
 
     The address and the number of an OSError are omitted.
     """
-    failed = _FAILED_CONNECT.search(str(fault))
-    if failed is not None:
-        return os.strerror(int(failed[1])).lower()
+    codes = [int(code) for code in _FAILED_CONNECT.findall(str(fault))]
+    if codes:
+        # Other addresses of the name may be of a disabled IP version.
+        code = errno.ECONNREFUSED if errno.ECONNREFUSED in codes else codes[0]
+        return os.strerror(code).lower()
     if not isinstance(fault, OSError) or fault.errno is None:
         return str(fault)
     reason = fault.strerror or ""
     return reason.lower() if reason == os.strerror(fault.errno) else reason
+
+
+def seconds_of(duration_s: float) -> str:
+    """Return a timeout for a message, such as `0.25 s` or `30 s`; never `0 s`."""
+    return f"{max(duration_s, 0.01):.2g} s" if duration_s < 10 else f"{duration_s:.0f} s"
 
 
 _NAMES = {int(code): code.name for code in ErrorCode}

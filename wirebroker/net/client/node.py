@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.connection import PeerConnection
-from wirebroker.net.client.errors import CannotConnectError, PeerError
+from wirebroker.net.client.errors import CannotConnectError, PeerError, seconds_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -121,7 +121,7 @@ class Node:
         done, _ = await asyncio.wait([self._attempt], timeout=max(0.0, timeout_s))
         if not done:
             raise CannotConnectError(
-                str(self.address), f"not connected within {round(timeout_s, 2):g} s"
+                str(self.address), f"not connected within {seconds_of(timeout_s)}"
             )
         (attempt,) = done
         if attempt.cancelled():

@@ -18,6 +18,7 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.rows.row import StartError
 from wirebroker.disks.data_directory import offline_ids
+from wirebroker.net.client.active_controller import DeniedByControllersError
 from wirebroker.net.client.errors import PeerError, error_name
 from wirebroker.net.client.failures import FailureLines
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
@@ -247,23 +248,22 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, PeerError):
-            self._note_failure(type(answer).__name__, f"a heartbeat failed, retrying: {answer}")
+            # A quorum without a leader has its own log line (raft/leader_watch.py). A denial is
+            # logged also then: a node that may not fetch never knows the leader.
+            if self._has_leader() or isinstance(answer, DeniedByControllersError):
+                kind = type(answer).__name__
+                self._lines.add(kind, f"a heartbeat failed, retrying: {answer}")
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
             name = error_name(answer.error_code)
-            self._note_failure(name, f"a heartbeat was rejected with {name}, retrying")
+            self._lines.add(name, f"a heartbeat was rejected with {name}, retrying")
         else:
             self._lines.end()
             self._last_answer_at = self._clock.monotonic()
             self._note_fenced(is_fenced=answer.is_fenced)
             self._should_shut_down = answer.should_shut_down
         self._changed.set()
-
-    def _note_failure(self, kind: str, line: str) -> None:
-        # A quorum without a leader has its own log line (raft/leader_watch.py).
-        if self._has_leader():
-            self._lines.add(kind, line)
 
     def _note_fenced(self, *, is_fenced: bool) -> None:
         if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:

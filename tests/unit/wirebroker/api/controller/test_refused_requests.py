@@ -16,7 +16,7 @@ from wirebroker.codecs.errors import ErrorCode
 def lines(caplog: pytest.LogCaptureFixture, body: dict[str, Any]) -> list[str]:
     session = SimpleNamespace(peer="10.0.0.9:5000", listener_name="CONTROLLER")
     request: Any = SimpleNamespace(key=ApiKey.VOTE, session=session)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         log_refusal(request, body)
     assert all(record.__dict__["about"] == "10.0.0.9 on CONTROLLER" for record in caplog.records)
     return caplog.messages
@@ -38,16 +38,17 @@ def test_refused_request_is_logged_with_its_sender(caplog, body) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "level", "reason"),
     [
-        (ErrorCode.INCONSISTENT_CLUSTER_ID, "it belongs to another cluster"),
-        (ErrorCode.INVALID_VOTER_KEY, "it is for a voter with another id or directory"),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, "its epoch is later than the one known here"),
+        (ErrorCode.INCONSISTENT_CLUSTER_ID, "WARNING", "it belongs to another cluster"),
+        (ErrorCode.INVALID_VOTER_KEY, "WARNING", "it is for a voter with another id or directory"),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, "INFO", "its epoch is later than the one known here"),
     ],
 )
-def test_request_of_a_stranger_is_logged(caplog, error, reason) -> None:
+def test_request_of_a_stranger_is_logged(caplog, error, level, reason) -> None:
     (line,) = lines(caplog, {"error_code": error})
     assert f"from 10.0.0.9:5000 on CONTROLLER with {error.name}: {reason}" in line
+    assert [record.levelname for record in caplog.records] == [level]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config.rows.row import StartError
+from wirebroker.net.client.active_controller import DeniedByControllersError
 from wirebroker.net.client.errors import CannotConnectError
 from wirebroker.quorum.membership.heartbeats import Heartbeats
 from wirebroker.quorum.membership.member_lifecycle import MemberLifecycle, NodeIdTakenError, Pace
@@ -32,6 +33,7 @@ class Quorum:
         self.refusals: list[ErrorCode] = []
         self.is_fenced = True
         self.is_stale = False
+        self.error = ErrorCode.NONE
         self.should_shut_down = False
         self.heard = 0
         self.failures: list[Exception] = []
@@ -63,6 +65,8 @@ class Quorum:
         self.offline = decode_request(key, 1, frame, 0).offline_log_dirs
         if self.heard >= self._from + 10:
             self.heard_ten_more.set()
+        if self.error is not ErrorCode.NONE:
+            return _answer(error_code=int(self.error))
         if self.is_stale:
             return _answer(error_code=int(ErrorCode.STALE_BROKER_EPOCH))
         self.is_fenced = body["want_fence"]
@@ -155,6 +159,30 @@ async def test_heartbeats_without_a_leader_of_the_quorum_are_not_logged(caplog):
     await member.lifecycle.close()
     assert not member.quorum.failures
     assert "heartbeat" not in caplog.text
+
+
+async def test_rejected_heartbeat_is_logged_without_a_leader_of_the_quorum(caplog):
+    caplog.set_level(logging.INFO)
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    member.has_leader = False
+    member.quorum.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    line = "a heartbeat was rejected with CLUSTER_AUTHORIZATION_FAILED, retrying"
+    await until(lambda: line in caplog.messages)
+    await member.lifecycle.close()
+
+
+async def test_denial_by_all_controllers_is_logged_without_a_leader_of_the_quorum(caplog):
+    caplog.set_level(logging.INFO)
+    member = Member()
+    await member.register()
+    await member.lifecycle.unfence()
+    member.has_leader = False
+    member.quorum.failures = [DeniedByControllersError("the controller", "denied")]
+    line = "a heartbeat failed, retrying: the controller: denied"
+    await until(lambda: line in caplog.messages)
+    await member.lifecycle.close()
 
 
 async def test_failed_heartbeat_is_retried_before_the_interval():
