@@ -13,6 +13,7 @@ import signal
 from typing import TYPE_CHECKING, Final, NotRequired, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.base.signals import on_signal
@@ -102,6 +103,30 @@ def _with_flags(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
+
+
+def use_in_subcommand(context: click.Context, flags: ClusterFlags) -> None:
+    """Use a verb's flags for its subcommand, unless they are repeated there.
+
+    Raises:
+        click.UsageError: The subcommand lacks one of them.
+    """
+    name = context.invoked_subcommand
+    assert isinstance(context.command, click.Group)
+    command = None if name is None else context.command.get_command(context, name)
+    if name is None or command is None:
+        return
+    given = {
+        parameter.name: context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name in flags
+        and context.get_parameter_source(parameter.name) is not ParameterSource.DEFAULT
+    }
+    known = {parameter.name for parameter in command.params}
+    for parameter in context.command.params:
+        if parameter.name in given and parameter.name not in known:
+            raise click.UsageError(f"{parameter.opts[-1]} cannot be used with {name}", context)
+    context.default_map = {name: given}
 
 
 def run_verb(

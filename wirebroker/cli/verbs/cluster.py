@@ -14,6 +14,7 @@ from wirebroker.cli.plumbing.running import (
     cluster_flags,
     cluster_or_controller_flags,
     run_verb,
+    use_in_subcommand,
 )
 from wirebroker.client.checks.dry_runs import (
     check_broker_unregistration,
@@ -47,7 +48,10 @@ _OUTDATED: Final = (
 @cluster_or_controller_flags
 def cluster(context: click.Context, **flags: Unpack[ClusterFlags]) -> int:
     """Show a cluster and its brokers."""
-    return 0 if context.invoked_subcommand else _show(flags)
+    if context.invoked_subcommand is None:
+        return _show(flags)
+    use_in_subcommand(context, flags)
+    return 0
 
 
 @cluster.command()

@@ -12,6 +12,7 @@ from wirebroker.cli.plumbing.running import (
     ClusterFlags,
     cluster_or_controller_flags,
     run_verb,
+    use_in_subcommand,
 )
 from wirebroker.client.cluster.quorum import add_voter, is_silence, quorum_of, remove_voter
 from wirebroker.client.cluster.voter_changes import planned_addition, planned_removal
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 @cluster_or_controller_flags
 def quorum(context: click.Context, **flags: Unpack[ClusterFlags]) -> int:
     """Show the quorum of controllers; add and remove voters."""
-    return 0 if context.invoked_subcommand else _show(flags)
+    if context.invoked_subcommand is None:
+        return _show(flags)
+    use_in_subcommand(context, flags)
+    return 0
 
 
 @quorum.command()
