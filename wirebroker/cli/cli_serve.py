@@ -219,12 +219,15 @@ def _run_alone(
     from wirebroker.base.asyncio_without_ssl import import_without_ssl  # noqa: PLC0415
     from wirebroker.base.gc_tuning import uncollected  # noqa: PLC0415
     from wirebroker.config.listeners.listeners import opens_tls  # noqa: PLC0415 - keeps --help fast
+    from wirebroker.config.quorum import is_controller_alone  # noqa: PLC0415
 
     with uncollected():
         if not opens_tls(config):
             import_without_ssl()
         from wirebroker.broker.serve_process import run as run_server  # noqa: PLC0415
 
+    if is_controller_alone(config):
+        return run_server(config, port_file=port_file, companions=companions)
     build: Callable[..., Server | RestartableBroker] | None = None
     if test_mode:
         from wirebroker.testing.test_mode import restartable  # noqa: PLC0415

@@ -40,11 +40,11 @@ LOGGER = logging.getLogger(__name__)
 
 
 class ControllerTerms:
-    """The present term, its activation, and the operations that are submitted to it.
+    """The current term, its activation, and the operations that are submitted to it.
 
     Attributes:
         node: The replica of the metadata log; set before `start`.
-        term: The present term, if this node leads.
+        term: The current term, if this node leads.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class ControllerTerms:
         self._first_activation.end(error)
 
     def notify(self) -> None:
-        """Notify the present term that records were applied or the disk has failed."""
+        """Notify the current term that records were applied or the disk has failed."""
         if self.term is not None:
             self.term.log.notify()
 
@@ -112,7 +112,7 @@ class ControllerTerms:
             await self.term.engine.drain()
 
     async def end(self) -> None:
-        """End the present term, and wait for its tasks."""
+        """End the current term, and wait for its tasks."""
         term, self.term = self.term, None
         if term is not None:
             term.end()

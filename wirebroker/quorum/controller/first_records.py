@@ -39,6 +39,7 @@ from wirebroker.quorum.log.metadata_snapshot import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -65,7 +66,7 @@ class FirstRecords:
         self._formatted: list[MetadataRecord] = []
 
     def prepare(
-        self, files: Files, image: ClusterImage, node: RaftNode, *, node_id: int, now_ms: int
+        self, files: Files, image: ClusterImage, node: RaftNode, *, node_id: int, clock: Clock
     ) -> None:
         """Check what the directory contains, then complete it if it is new.
 
@@ -81,7 +82,7 @@ class FirstRecords:
                 f"the metadata log in {node.directory} cannot be read: {error}", NEWER
             ) from None
         # Until here the log was only read.
-        self._store(files, image, is_unused=node.is_unused, now_ms=now_ms)
+        self._store(files, image, is_unused=node.is_unused, now_ms=clock.now_ms())
 
     def _read(self, files: Files) -> None:
         if files.exists(self._path):

@@ -1,7 +1,7 @@
 """A controller of the quorum: a voter, and the active controller while it leads.
 
     RaftNode          elects the leader, replicates and commits the log
-    ControllerTerms   run the cluster's operations while this node leads
+    ControllerTerms   runs the cluster's operations while this node leads
 
 A response waits until its records are committed and published here (engine.py, controller_log.py).
 
@@ -123,12 +123,14 @@ class QuorumController:
 
     @property
     def term(self) -> ControllerTerm | None:
-        """The present term, if this node leads."""
+        """The current term, if this node leads."""
         return self._terms.term
 
     def figures(self) -> RaftFigures:
         """Return the figures of its replica of the metadata log."""
         return self.node.figures()
+
+    # Start and stop
 
     @classmethod
     async def open(
@@ -162,8 +164,7 @@ class QuorumController:
             settings=quorum_settings(rules.config),
             static_voters=membership.static_voters,
         )
-        image, now_ms = controller.follower.image, clock.now_ms()
-        first.prepare(files, image, node, node_id=rules.node_id, now_ms=now_ms)
+        first.prepare(files, controller.follower.image, node, node_id=rules.node_id, clock=clock)
         controller.authorization = follow_acls(rules.config, controller.follower)
         if controller.authorization is not None:
             # The snapshot alone may lack ACLs. The only voter has applied its whole log.
@@ -296,5 +297,9 @@ class QuorumController:
     async def submit(
         self, operation: Callable[[ClusterImage, Moment], Operation[Response]]
     ) -> Response:
-        """Run an operation; see ControllerTerms.submit."""
+        """Run an operation on the newest state; return its response once it is committed.
+
+        Raises:
+            KafkaError: See ControllerTerms.submit.
+        """
         return await self._terms.submit(operation)

@@ -100,7 +100,7 @@ def test_ssl_can_be_imported_after_asyncio_was_loaded_without_it(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_controller_imports_nothing_of_a_broker(tmp_path):
+def test_controller_does_not_import_the_broker(tmp_path):
     port = free_port()
     properties = tmp_path / "server.properties"
     properties.write_text(
