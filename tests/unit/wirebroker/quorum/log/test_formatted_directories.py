@@ -25,7 +25,7 @@ from wirebroker.coordinator.controller.features.feature_control import (
     feature_level,
     new_cluster_levels,
 )
-from wirebroker.quorum.controller.quorum_controller import QuorumController
+from wirebroker.quorum.controller.controller_terms import ControllerTerms
 from wirebroker.quorum.log.metadata_batches import BatchBuilder
 from wirebroker.quorum.log.metadata_snapshot import BOOTSTRAP_FILE, control_records
 
@@ -134,7 +134,7 @@ async def test_a_start_after_a_crash_before_the_first_records_writes_them(
         expected = bootstrap_levels(new_cluster_levels())
     node = Node(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(QuorumController, "_activate", killed)
+        patch.setattr(ControllerTerms, "_activate", killed)
         for _ in range(starts):
             with pytest.raises(KilledError):
                 await node.open()
