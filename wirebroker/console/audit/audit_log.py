@@ -34,12 +34,22 @@ class AuditLog:
 
     # laws: _late has at most _MOST_LATE entries
 
-    __slots__ = ("_clock", "_descriptor", "_identity", "_is_torn", "_late", "_lock", "_path")
+    __slots__ = (
+        "_clock",
+        "_descriptor",
+        "_identity",
+        "_is_torn",
+        "_late",
+        "_lock",
+        "_path",
+        "_writing",
+    )
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
         self._lock = asyncio.Lock()
+        self._writing: asyncio.Task[OSError | None] | None = None
         self._descriptor = -1
         self._identity = (-1, -1)
         # The file does not end with a whole line.
@@ -95,16 +105,26 @@ class AuditLog:
 
     async def _write(self, lines: bytes, *, is_kept: bool) -> None:
         async with self._lock:
-            data = b"".join((*self._late, lines))
-            if not data:
-                return
-            try:
-                await asyncio.shield(in_thread(Work.AUDIT, self._append, data))
-            except OSError as error:
-                if is_kept:
-                    self._late.append(lines)
-                raise self._refusal(error) from None
-            self._late.clear()
+            if self._writing is not None:
+                await asyncio.wait([self._writing])  # it continues if its caller was cancelled
+            self._writing = asyncio.create_task(self._written(lines, is_kept=is_kept))
+            error = await asyncio.shield(self._writing)
+        if error is not None:
+            raise self._refusal(error)
+
+    async def _written(self, lines: bytes, *, is_kept: bool) -> OSError | None:
+        """Append kept entries and these; return the error."""
+        data = b"".join((*self._late, lines))
+        if not data:
+            return None
+        try:
+            await in_thread(Work.AUDIT, self._append, data)
+        except OSError as error:
+            if is_kept:
+                self._late.append(lines)
+            return error
+        self._late.clear()
+        return None
 
     def close(self) -> None:
         """Close the file."""

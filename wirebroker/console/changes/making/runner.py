@@ -122,7 +122,7 @@ class ChangeRunner:
                 del self._runs[run_id]
 
     async def _write_begin(self, run: ChangeRun) -> None:
-        """Write the first entries; if the end of the console cancels that, write the last ones."""
+        """Write the begin entries. If the shutdown cancels this, write end entries (`stopped`)."""
         try:
             await self.audit.write(*begin_entries(run))
         except asyncio.CancelledError:

@@ -4,11 +4,14 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.support.records.clocks import HandClock
+from tests.support.tools.waiting import PATIENCE_S
+from wirebroker.base.clock import next_turn
 from wirebroker.console.audit.audit_entry import AuditEntry, line_of
 from wirebroker.console.audit.audit_log import AuditError, AuditLog
 
@@ -135,3 +138,32 @@ def test_only_a_regular_file_is_a_log(tmp_path, kind):
         path = Path(os.devnull)
     with pytest.raises(AuditError, match=r"it is not a regular file|is a directory"):
         AuditLog(path, HandClock()).open()
+
+
+class HeldLog(AuditLog):
+    """Appends only after `may_end` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, HandClock())
+        self.is_begun, self.may_end = threading.Event(), threading.Event()
+
+    def _append(self, lines: bytes) -> None:
+        self.is_begun.set()
+        assert self.may_end.wait(PATIENCE_S)
+        super()._append(lines)
+
+
+async def test_kept_entries_are_written_after_a_cancelled_write_has_ended(tmp_path):
+    log = HeldLog(tmp_path / "audit.log")
+    login = asyncio.create_task(log.write(AuditEntry("login", "anna", "192.0.2.1")))
+    assert await asyncio.to_thread(log.is_begun.wait, PATIENCE_S)
+    login.cancel()
+    last = asyncio.create_task(log.write_kept())
+    await next_turn()
+    await next_turn()
+    assert login.cancelled()
+    assert not last.done()
+    log.may_end.set()
+    await last
+    assert [entry["event"] for entry in entries(log)] == ["login"]
+    log.close()
