@@ -36,7 +36,7 @@ def log_refusal(request: Request, body: dict[str, Any]) -> None:
     if error not in _ADVICE:
         return
     session = request.session
-    # A sound quorum has this one after a partition.
+    # Expected in a healthy quorum after a network partition.
     is_expected = error is ErrorCode.UNKNOWN_LEADER_EPOCH
     LOGGER.log(
         logging.INFO if is_expected else logging.WARNING,

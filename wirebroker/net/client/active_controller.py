@@ -135,6 +135,7 @@ class ActiveController:
         may_have_arrived = False
         while True:
             node: Node | None = None
+            is_denied = False
             try:
                 node = await self.find(deadline - self._clock.monotonic())
                 left_s = min(deadline - self._clock.monotonic(), self._settings.request_timeout_s)
@@ -148,6 +149,7 @@ class ActiveController:
                 may_have_arrived = may_have_arrived or error.may_have_arrived
                 if error.may_have_arrived and not is_repeatable:
                     raise
+                is_denied = isinstance(error, DeniedByControllersError)
                 reason = str(error)
             if node is not None:
                 self.forget(node.address)
@@ -159,6 +161,7 @@ class ActiveController:
                     f"no response to {key.name} within {seconds_of(timeout_s)};"
                     f" last error: {reason}",
                     may_have_arrived=may_have_arrived,
+                    is_denied=is_denied,
                 )
             await pause(delay_s)
 

@@ -43,7 +43,16 @@ class BrokenProtocolError(ConnectionLostError):
 
 
 class RequestTimedOutError(PeerError):
-    """The deadline passed; later responses on the connection are lost with it."""
+    """The deadline passed; later responses on the connection are lost with it.
+
+    With `is_denied`, all controllers that responded last deny this node ClusterAction.
+    """
+
+    def __init__(
+        self, peer: str, what: str, *, may_have_arrived: bool = False, is_denied: bool = False
+    ) -> None:
+        super().__init__(peer, what, may_have_arrived=may_have_arrived)
+        self.is_denied = is_denied
 
 
 class UnsupportedVersionError(PeerError):

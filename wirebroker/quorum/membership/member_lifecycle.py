@@ -18,8 +18,13 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.rows.row import StartError
 from wirebroker.disks.data_directory import offline_ids
-from wirebroker.net.client.active_controller import DeniedByControllersError
-from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.errors import (
+    AuthenticationFailedError,
+    PeerError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+    error_name,
+)
 from wirebroker.net.client.failures import FailureLines
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
 from wirebroker.quorum.membership.heartbeats import Heartbeats
@@ -248,10 +253,14 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, PeerError):
-            # A quorum without a leader has its own log line (raft/leader_watch.py). A denial is
+            # A quorum without a leader has its own log line (raft/leader_watch.py). A refusal is
             # logged also then: a node that may not fetch never knows the leader.
-            if self._has_leader() or isinstance(answer, DeniedByControllersError):
-                kind = type(answer).__name__
+            is_denied = isinstance(answer, RequestTimedOutError) and answer.is_denied
+            is_refused = is_denied or isinstance(
+                answer, (AuthenticationFailedError, UnsupportedVersionError)
+            )
+            if self._has_leader() or is_refused:
+                kind = "denied" if is_denied else type(answer).__name__
                 self._lines.add(kind, f"a heartbeat failed, retrying: {answer}")
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()

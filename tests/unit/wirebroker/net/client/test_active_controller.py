@@ -329,6 +329,9 @@ async def test_denial_counts_if_all_reachable_controllers_deny(other_error, is_d
     with pytest.raises(CannotConnectError) as failed:
         await controller.find(1.0)
     assert isinstance(failed.value, DeniedByControllersError) is is_denied
+    with pytest.raises(RequestTimedOutError) as timed_out:
+        await heartbeat(controller, timeout_s=1)
+    assert timed_out.value.is_denied is is_denied
     await controller.close()
 
 

@@ -6,20 +6,29 @@ import asyncio
 import logging
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.replicas.memory_peers import SETTINGS, Clock, Peers, seeded
 from tests.support.tools.waiting import until
 from wirebroker.base.clock import SystemClock, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config.rows.row import StartError
-from wirebroker.net.client.active_controller import DeniedByControllersError
-from wirebroker.net.client.errors import CannotConnectError
+from wirebroker.net.client.active_controller import ActiveController
+from wirebroker.net.client.errors import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    UnsupportedVersionError,
+)
+from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.membership.heartbeats import Heartbeats
 from wirebroker.quorum.membership.member_lifecycle import MemberLifecycle, NodeIdTakenError, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S = 10
 PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0, duplicate_s=2.0)
@@ -92,7 +101,9 @@ def _answer(**fields: Any) -> Any:
 
 
 class Member:
-    def __init__(self, pace: Pace = PACE) -> None:
+    def __init__(
+        self, pace: Pace = PACE, make_controllers: Callable[[], ActiveController] | None = None
+    ) -> None:
         self.quorum = Quorum()
         self.ends: asyncio.Queue[str] = asyncio.Queue()
         self.has_leader = True
@@ -104,7 +115,7 @@ class Member:
             node_id=2,
             clock=SystemClock(),
             pace=pace,
-            make_controllers=lambda: quorum,
+            make_controllers=make_controllers or (lambda: quorum),
             on_replaced=self.ends.put_nowait,
             has_leader=lambda: self.has_leader,
         )
@@ -175,13 +186,38 @@ async def test_rejected_heartbeat_is_logged_without_a_leader_of_the_quorum(caplo
 
 async def test_denial_by_all_controllers_is_logged_without_a_leader_of_the_quorum(caplog):
     caplog.set_level(logging.INFO)
+    addresses = [PeerAddress(f"c{number}", 9093) for number in (1, 2)]
+    peers = Peers(*addresses)
+    for address in addresses:
+        for key in (ApiKey.DESCRIBE_CLUSTER, ApiKey.FETCH):
+            peers[address].answers[key] = lambda request: request.answer(
+                {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+            )
+
+    def make_controllers() -> ActiveController:
+        return ActiveController(
+            addresses, dialer=peers, settings=SETTINGS, clock=Clock(), random=seeded()
+        )
+
+    member = Member(make_controllers=make_controllers)
+    member.has_leader = False
+    await member.register()
+    unfencing = asyncio.create_task(member.lifecycle.unfence())
+    await until(lambda: "a heartbeat failed, retrying: the controller: no" in caplog.text)
+    assert "c1:9093: CLUSTER_AUTHORIZATION_FAILED" in caplog.text
+    unfencing.cancel()
+    await member.lifecycle.close()
+
+
+@pytest.mark.parametrize("error", [AuthenticationFailedError, UnsupportedVersionError])
+async def test_permanent_failure_is_logged_without_a_leader_of_the_quorum(error, caplog):
+    caplog.set_level(logging.INFO)
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
     member.has_leader = False
-    member.quorum.failures = [DeniedByControllersError("the controller", "denied")]
-    line = "a heartbeat failed, retrying: the controller: denied"
-    await until(lambda: line in caplog.messages)
+    member.quorum.failures = [error("c:9093", "refused")]
+    await until(lambda: "a heartbeat failed, retrying: c:9093: refused" in caplog.messages)
     await member.lifecycle.close()
 
 
