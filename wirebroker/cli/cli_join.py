@@ -67,10 +67,10 @@ def join(
 ) -> int:
     """Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.
 
-    HOST:PORT,... are some of its controllers; one that runs is enough. A new data directory is
-    formatted for that cluster. The file (--config) needs neither the role nor the controllers; with
-    a file that has them, use `serve --config` instead. With --voter the node is a controller too,
-    and votes.
+    HOST:PORT,... is a list of the cluster's controllers; at least one must be running. A new data
+    directory is formatted for that cluster. The file (--config) needs neither the role nor the
+    controllers; with a file that has them, use `serve --config` instead. With --voter the node is a
+    controller too, and votes.
     """
     from wirebroker.broker.join_process import JoinProcess  # noqa: PLC0415
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast

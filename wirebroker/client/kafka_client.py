@@ -183,9 +183,8 @@ class KafkaClient:
                 problems.append(without_frames(error))
             except UnsupportedVersionError as error:
                 if key is ApiKey.METADATA:  # which all brokers serve
-                    raise ClientError(
-                        _CONTROLLERS_LISTENER.format(error.peer, self._flags.address)
-                    ) from error
+                    advice = _CONTROLLERS_LISTENER.format(error.peer, self._flags.address)
+                    raise ClientError(f"{advice} ({error})") from error
                 raise UnservedError(str(error)) from error
             except PeerError as error:
                 self._first, self._avoided = None, address
@@ -401,7 +400,9 @@ def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagName
         return f"cannot connect to {reasons}. {flags.trust} sets the trusted certificates"
     if any(_CLOSED in problem.what or _BY_TLS in problem.what for problem in problems):
         return f"cannot connect to {reasons}. A TLS listener needs {flags.tls}"
-    return (
-        f"no {flags.node} responds at {reasons}. Start one with `wirebroker serve`, or"
-        f" set its address with {flags.address}"
+    step = (
+        f"Start them, each on its own directory, or set their addresses with {flags.address}"
+        if flags.node == "controller"
+        else f"Start one with `wirebroker serve`, or set its address with {flags.address}"
     )
+    return f"no {flags.node} responds at {reasons}. {step}"

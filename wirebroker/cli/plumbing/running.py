@@ -43,6 +43,9 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 _VARIABLE: Final = "WIREBROKER_BOOTSTRAP"
 _DEFAULT: Final = f"127.0.0.1:{DEFAULT_PORT}"
 
+# In a context's meta: the error of a flag that the subcommand lacks.
+_REFUSED_FLAG: Final = f"{__name__}.refused_flag"
+
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 _Answer = TypeVar("_Answer")
 
@@ -108,8 +111,7 @@ def _with_flags(command: _Command) -> _Command:
 def use_in_subcommand(context: click.Context, flags: ClusterFlags) -> None:
     """Use a verb's flags for its subcommand, unless they are repeated there.
 
-    Raises:
-        click.UsageError: The subcommand lacks one of them.
+    If the subcommand lacks one of them, `run_verb` refuses it.
     """
     name = context.invoked_subcommand
     assert isinstance(context.command, click.Group)
@@ -125,7 +127,8 @@ def use_in_subcommand(context: click.Context, flags: ClusterFlags) -> None:
     known = {parameter.name for parameter in command.params}
     for parameter in context.command.params:
         if parameter.name in given and parameter.name not in known:
-            raise click.UsageError(f"{parameter.opts[-1]} cannot be used with {name}", context)
+            # Raised here, the error would replace the help of the subcommand.
+            context.meta[_REFUSED_FLAG] = f"{parameter.opts[-1]} cannot be used with {name}"
     context.default_map = {name: given}
 
 
@@ -140,8 +143,11 @@ def run_verb(
     With the flag for controllers the client uses those.
 
     Raises:
-        click.UsageError: An address or setting is invalid.
+        click.UsageError: An address, a setting or a flag before the subcommand is invalid.
     """
+    refusal = click.get_current_context().meta.get(_REFUSED_FLAG)
+    if refusal is not None:
+        raise click.UsageError(refusal)
     has_controllers = flags.get("bootstrap_controller") is not None
     client = _client(flags, CONTROLLER_FLAG_NAMES if has_controllers else flag_names)
     output = Output(is_json=flags["output"] == "json")

@@ -14,11 +14,10 @@ from wirebroker.cli.plumbing.running import (
     run_verb,
     use_in_subcommand,
 )
-from wirebroker.client.cluster.quorum import add_voter, is_silence, quorum_of, remove_voter
+from wirebroker.client.cluster.quorum import add_voter, has_no_leader, quorum_of, remove_voter
 from wirebroker.client.cluster.voter_changes import planned_addition, planned_removal
 from wirebroker.client.cluster.voter_states import SILENT_STEP, advice_of, summary_of, voters_of
 from wirebroker.client.errors import ClientError
-from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
@@ -146,10 +145,7 @@ async def _quorum_of(client: KafkaClient) -> DescribedQuorum:
     try:
         return await quorum_of(client)
     except ClientError as error:
-        # An error of a broker instead says nothing about controllers.
-        if error.code == ErrorCode.REQUEST_TIMED_OUT or (
-            client.uses_controllers and is_silence(error)
-        ):
+        if has_no_leader(client, error):
             raise ClientError(
                 f"{error}\nnext: {SILENT_STEP}", code=error.code, broker_message=error.told
             ) from error

@@ -104,7 +104,7 @@ class ActiveNode(NamedTuple):
     """The active controller (-1 if unknown), or the problem.
 
     Attributes:
-        is_silent: Whether no controller responds.
+        is_silent: Whether no controller responds, or the quorum has no leader.
         quorum: Its quorum; None if it is unknown, and before KRaft.
     """
 
@@ -124,14 +124,26 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
     except UnservedError:
         return ActiveNode(controller_id)
     except ClientError as error:
-        return ActiveNode(-1, error.told or str(error), is_silent=is_silence(error))
+        is_silent = has_no_leader(client, error) if client.uses_controllers else is_silence(error)
+        return ActiveNode(-1, error.told or str(error), is_silent=is_silent)
     if quorum.leader_id < 0:
         return ActiveNode(-1, "the quorum has no leader", is_silent=True)
     return ActiveNode(quorum.leader_id, quorum=quorum)
 
 
+def has_no_leader(client: KafkaClient, error: ClientError) -> bool:
+    """Return whether a response to `quorum_of` means that the quorum has no leader.
+
+    Without a response only one node failed: the leader, or the broker that forwards to it.
+    """
+    return error.code == ErrorCode.REQUEST_TIMED_OUT or (
+        # An error of a broker says nothing about controllers.
+        client.uses_controllers and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
+
+
 def is_silence(error: ClientError) -> bool:
-    """Return whether no controller responded."""
+    """Return whether no controller responded, as far as a client of brokers knows."""
     silent = {0, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER}
     is_refused = error.code not in silent
     return not is_refused and not isinstance(error, UnservedError)

@@ -108,19 +108,19 @@ def missing_text(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
 def missing_step(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
     """Return what to do about a missing voter."""
     node_id = voter.node_id
-    remove = f"wirebroker quorum remove-voter {node_id}"
+    remove = f"wirebroker quorum remove-voter {node_id} --yes"
     if _has_new_directory(quorum, voter):
         added = f"{node_id}@{_address(quorum, node_id)}"
         return (
-            "if its former directory still exists, restart it there; otherwise"
-            f" `{remove} --yes`, then, once it has caught up,"
-            f" `wirebroker quorum add-voter {added} --yes`"
-            " (with controller.quorum.auto.join.enable=true it does both by itself)"
+            f"if the former directory still exists, restart controller {node_id} on it; otherwise"
+            f" keep the controller running, run `{remove}`, wait until `wirebroker quorum`"
+            f" shows lag 0 for it, and run `wirebroker quorum add-voter {added} --yes`"
+            " (with controller.quorum.auto.join.enable=true the controller does both itself)"
         )
     if not has_dynamic_voters(quorum):
         # On a new directory, a static voter votes as if it still had its former log.
-        return f"start controller {node_id} on its own directory, or look into its log"
-    return f"start controller {node_id}, or look into its log; if its disk is lost, `{remove}`"
+        return f"start controller {node_id} on its own directory, or check its log"
+    return f"start controller {node_id}, or check its log; if its disk is lost, `{remove}`"
 
 
 def advice_of(quorum: DescribedQuorum) -> list[str]:

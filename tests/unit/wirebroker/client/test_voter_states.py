@@ -46,8 +46,8 @@ def test_a_voter_that_does_not_fetch_is_missing():
     text = missing_text(described, voters.missing[0])
     assert text == "controller 2 at CONTROLLER://c2:9093 has not fetched for 65 s"
     assert advice_of(described) == [
-        "start controller 2, or look into its log;"
-        " if its disk is lost, `wirebroker quorum remove-voter 2`"
+        "start controller 2, or check its log;"
+        " if its disk is lost, `wirebroker quorum remove-voter 2 --yes`"
     ]
 
 
@@ -65,10 +65,11 @@ def test_voter_that_runs_on_another_directory_is_replaced():
     text = missing_text(described, voter)
     assert text == "controller 2 at CONTROLLER://c2:9093 has a new directory, so it does not vote"
     assert advice_of(described) == [
-        "if its former directory still exists, restart it there; otherwise"
-        " `wirebroker quorum remove-voter 2 --yes`, then, once it has caught up,"
+        "if the former directory still exists, restart controller 2 on it; otherwise keep the"
+        " controller running, run `wirebroker quorum remove-voter 2 --yes`, wait until"
+        " `wirebroker quorum` shows lag 0 for it, and run"
         " `wirebroker quorum add-voter 2@c2:9093 --yes`"
-        " (with controller.quorum.auto.join.enable=true it does both by itself)"
+        " (with controller.quorum.auto.join.enable=true the controller does both itself)"
     ]
 
 
@@ -117,7 +118,7 @@ def test_static_voters_are_not_removed():
     ]
     assert not has_dynamic_voters(quorum(*static))
     assert advice_of(quorum(*static)) == [
-        "start controller 2 on its own directory, or look into its log"
+        "start controller 2 on its own directory, or check its log"
     ]
 
 

@@ -80,6 +80,12 @@ def test_controller_before_a_subcommand_of_brokers_is_refused(subcommand, capsys
     assert f"--bootstrap-controller cannot be used with {subcommand}" in error
 
 
+@pytest.mark.parametrize("subcommand", ["log-dirs", "unregister", "unregister-controller"])
+def test_help_of_a_subcommand_of_brokers_is_shown_after_a_controller(subcommand, capsys) -> None:
+    assert cli.run(["cluster", *CONTROLLERS, subcommand, "--help"]) == 0
+    assert f"cluster {subcommand} [OPTIONS]" in capsys.readouterr().out
+
+
 def test_flag_after_the_subcommand_has_precedence(capsys) -> None:
     arguments = ["-b", "127.0.0.1:2", "describe", *BROKERS, "--timeout", "0.5"]
     assert cli.run(["quorum", *arguments]) == 1

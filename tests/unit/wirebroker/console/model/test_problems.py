@@ -138,7 +138,7 @@ def test_next_step_for_a_missing_voter_with_a_new_directory():
         "test", quorum=QuorumInfo(1, 5, 100, (node(1), voter, observer), None)
     )
     (problem,) = problems_of(snapshot, ClusterState(), NOW_MS)
-    assert problem.next_step.startswith("if its former directory still exists, restart it there")
+    assert problem.next_step.startswith("if the former directory still exists, restart controller")
     assert "`wirebroker quorum add-voter 3@[fd00::3]:9093 --yes`" in problem.next_step
 
 
