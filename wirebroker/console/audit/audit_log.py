@@ -49,7 +49,7 @@ class AuditLog:
         self._path = path
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._writing: asyncio.Task[OSError | None] | None = None
+        self._writing: asyncio.Task[AuditError | None] | None = None
         self._descriptor = -1
         self._identity = (-1, -1)
         # The file does not end with a whole line.
@@ -108,12 +108,12 @@ class AuditLog:
             if self._writing is not None:
                 await asyncio.wait([self._writing])  # it continues if its caller was cancelled
             self._writing = asyncio.create_task(self._written(lines, is_kept=is_kept))
-            error = await asyncio.shield(self._writing)
-        if error is not None:
-            raise self._refusal(error)
+            refusal = await asyncio.shield(self._writing)
+        if refusal is not None:
+            raise refusal
 
-    async def _written(self, lines: bytes, *, is_kept: bool) -> OSError | None:
-        """Append kept entries and these; return the error."""
+    async def _written(self, lines: bytes, *, is_kept: bool) -> AuditError | None:
+        """Append kept entries and these; return the refusal if that fails."""
         data = b"".join((*self._late, lines))
         if not data:
             return None
@@ -122,7 +122,7 @@ class AuditLog:
         except OSError as error:
             if is_kept:
                 self._late.append(lines)
-            return error
+            return self._refusal(error)
         self._late.clear()
         return None
 
