@@ -12,6 +12,7 @@ import pytest
 from compat_tests.conftest import new_topic_name
 from tests.support.brokers.brokers import make_broker
 from tests.support.brokers.collectors import collecting, snapshot_when
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.client.groups.groups import commit
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.client.topics.topics import create_topics
@@ -175,6 +176,9 @@ async def test_transactions_are_shown(shown: Broker) -> None:
         await create_topics(c.client, {topic: 1}, configs={})
         await asyncio.to_thread(write)
         page = await read_page(c, ReadQuery(topic, start="start"))
+        async with asyncio.timeout(PATIENCE_S):
+            while len(page.records) < 4:  # Apache Kafka writes the marker after its response
+                page = await read_page(c, ReadQuery(topic, start="start"))
         assert [(record.offset, record.control, record.is_aborted) for record in page.records] == [
             (0, None, False),
             (1, "commit", False),
