@@ -58,7 +58,10 @@ def stop_at_first_record(page: Page, producer, *texts: str) -> int:
 
 
 def eventually_on(page: Page, condition: Callable[[], bool]) -> None:
-    """Wait until the condition is true, and receive the page's events meanwhile."""
+    """Wait until the condition is true, and receive the page's events meanwhile.
+
+    In contrast to `page.wait_for_function`, whose repeated evaluations the pages' policy blocks.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"not true after {PATIENCE_S:.0f} s"
@@ -164,7 +167,7 @@ def test_a_search_begins_if_a_script_arrives_late(open_screen: OpenScreen):
     page.route("**/static/hx-sse.min.js?**", hold)
     address = screen.address + "/c/dev/topic/messages?name=orders&text=customer-1"
     page.goto(address, wait_until="commit")
-    page.wait_for_function("window.htmx !== undefined")
+    eventually_on(page, lambda: page.evaluate("window.htmx !== undefined"))
     # A deferred htmx would have started by now, without its extension.
     page.wait_for_timeout(200)
     eventually_on(page, lambda: bool(late))
@@ -261,7 +264,7 @@ def test_a_page_refreshes_itself_and_keeps_the_focus(open_screen: OpenScreen):
     page.get_by_role("link", name="orders").focus()
     with page.expect_response(lambda response: "/c/dev/topics?sort=-rate" in response.url):
         pass
-    page.wait_for_function("!document.querySelector('.htmx-request')")
+    eventually_on(page, lambda: page.evaluate("!document.querySelector('.htmx-request')"))
     assert page.evaluate("window.isSameDocument")
     assert page.evaluate("document.activeElement.textContent") == "orders"
 
