@@ -107,7 +107,7 @@ class ControllerTerms:
             self.term.log.notify()
 
     async def drain(self) -> None:
-        """Finish what was submitted."""
+        """Wait until all submitted operations have ended."""
         if self.term is not None and not self.term.engine.is_closed:
             await self.term.engine.drain()
 
@@ -148,7 +148,7 @@ class ControllerTerms:
     async def _try_to_activate(self, term: ControllerTerm) -> None:
         try:
             await self._activate(term)
-        except Exception as error:  # whatever it is, another controller must lead
+        except Exception as error:  # after any error another controller must lead
             if not self._first_activation.end(error) and self.term is term:
                 LOGGER.exception("this controller cannot become active and resigns")
                 self.node.resign(term.log.epoch)

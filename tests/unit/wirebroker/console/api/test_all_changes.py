@@ -10,6 +10,7 @@ import pytest
 from tests.support.console import fake_cluster as fake
 from tests.support.console.console_users import token_of, write_tokens
 from tests.support.console.requests import Reply, request
+from tests.support.console.wrapped_app import console_in
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.changes.change import FieldKind, PreparedChange
 from wirebroker.console.changes.kinds.table import CHANGES
@@ -38,10 +39,7 @@ def app(tmp_path, log) -> Iterator[Any]:
     clusters: Any = [fake.FakeCollector(fake.snapshot(name)) for name in ("dev", "test")]
     settings = WebSettings(tokens=tokens, audit_log=log)
     yield (made := make_app(clusters, SystemClock(), settings))
-    inner: Any = made
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    inner.state.console.runner.audit.close()
+    console_in(made).runner.audit.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.support.console import fake_cluster as fake
 from tests.support.console.console_users import token_of, write_tokens, write_users
 from tests.support.console.recorded_change import RecordedChange
 from tests.support.console.requests import Reply, request
+from tests.support.console.wrapped_app import console_in
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.topic_details import PartitionDetails, TopicDetails
@@ -54,10 +55,7 @@ def app(settings, change) -> Iterator[Any]:
         for name in ("dev", "test")
     ]
     yield (made := make_app(served, SystemClock(), settings))
-    inner: Any = made
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    inner.state.console.runner.audit.close()
+    console_in(made).runner.audit.close()
 
 
 async def call(

@@ -11,6 +11,7 @@ import pytest
 from tests.support.console import fake_cluster as fake
 from tests.support.console.recorded_change import RecordedChange
 from tests.support.console.requests import Browser, Reply
+from tests.support.console.wrapped_app import console_in
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.console.changes.change import ChangeError, ConsoleRole
@@ -58,14 +59,7 @@ def app(collector, tmp_path, change) -> Any:
 @pytest.fixture
 def browser(app):
     yield Browser(app)
-    app_console(app).runner.audit.close()
-
-
-def app_console(app: Any) -> Any:
-    inner = app
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    return inner.state.console
+    console_in(app).runner.audit.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.console import fake_cluster as fake
 from tests.support.console.requests import Streaming, request
+from tests.support.console.wrapped_app import unwrapped
 from wirebroker.base.clock import SystemClock
 from wirebroker.console.view.assets import Assets
 from wirebroker.console.web.app import make_app
@@ -79,9 +80,7 @@ async def test_a_bug_has_a_response_too(monkeypatch, path, is_json):
     async def fail(*_: Any) -> None:
         raise ZeroDivisionError
 
-    inner: Any = app_of()
-    while not hasattr(inner, "state"):
-        inner = inner._app
+    inner = unwrapped(app_of())
     monkeypatch.setattr(inner, "router", fail)
     inner.middleware_stack = inner.build_middleware_stack()
     stream = Streaming(inner, path)

@@ -11,6 +11,7 @@ from tests.support.console import fake_cluster as fake
 from tests.support.console.console_users import PASSWORD, write_users
 from tests.support.console.recorded_change import RecordedChange
 from tests.support.console.requests import Browser, Streaming
+from tests.support.console.wrapped_app import console_in
 from tests.support.records.clocks import MovedClock
 from wirebroker.console.changes.change import ConsoleRole
 from wirebroker.console.changes.kinds.table import CHANGES
@@ -57,10 +58,7 @@ def app(clock, settings) -> Iterator[Any]:
         for name in ("dev", "test")
     ]
     yield (made := make_app(served, clock, settings))
-    inner: Any = made
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    inner.state.console.runner.audit.close()
+    console_in(made).runner.audit.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.support.console import fake_cluster as fake
 from tests.support.console.changes import records_of
 from tests.support.console.found_records import found_record
 from tests.support.console.requests import Browser
+from tests.support.console.wrapped_app import console_in
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.client.topics.leaders import TopicPartition
@@ -35,10 +36,7 @@ def browsing(collector: Any, folder, *, is_read_only: bool = False) -> Iterator[
     settings = WebSettings(audit_log=folder / "audit.log", is_read_only=is_read_only)
     app = make_app([collector], SystemClock(), settings)
     yield Browser(app)
-    inner: Any = app
-    while not hasattr(inner, "state"):
-        inner = inner._app
-    inner.state.console.runner.audit.close()
+    console_in(app).runner.audit.close()
 
 
 async def write(collector: Collector, value: bytes) -> None:

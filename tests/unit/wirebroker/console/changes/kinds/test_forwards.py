@@ -14,6 +14,7 @@ from tests.support.console.changes import ReadValues, records_of, run_line
 from tests.support.console.console_users import PASSWORD, token_of, write_tokens, write_users
 from tests.support.console.found_records import found_record
 from tests.support.console.requests import Browser, Reply, request
+from tests.support.console.wrapped_app import console_in
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from wirebroker.console.changes.making.runner import ChangeRunner
     from wirebroker.console.model.collector import Collector
 
 KIND = CHANGES["forward-record"]
@@ -131,14 +131,7 @@ def app(tmp_path, monkeypatch) -> Iterator[Any]:
     ]
     served[2].kafka_user = "console-of-test"
     yield (made := make_app(served, SystemClock(), settings))
-    runner_of(made).audit.close()
-
-
-def runner_of(app: Any) -> ChangeRunner:
-    while not hasattr(app, "state"):
-        app = app._app
-    runner: ChangeRunner = app.state.console.runner
-    return runner
+    console_in(made).runner.audit.close()
 
 
 async def test_the_form_offers_the_clusters_in_which_the_user_may_write(app):
@@ -309,7 +302,7 @@ async def running_forward(app: Any, write: WriteToOther, monkeypatch: Any) -> As
     write.gate = asyncio.Event()
     reply = await forwarded(app)
     assert reply.status == 202, reply.text
-    run = runner_of(app).get(json.loads(reply.text)["run"], "dev")
+    run = console_in(app).runner.get(json.loads(reply.text)["run"], "dev")
     assert run is not None
     yield run.run_id
     write.gate.set()
