@@ -135,7 +135,7 @@ def test_a_lost_voter_is_reported_removed_and_replaced(cluster: Cluster, verbs: 
     doctor = verbs.run("doctor", "--free", "0")
     assert doctor.status == 1
     assert f"!!  quorum and clock: controller {lost_id} at CONTROLLER://" in doctor.out
-    assert f"`wirebroker quorum remove-voter {lost_id}`" in doctor.out
+    assert f"`wirebroker quorum remove-voter {lost_id} --yes`" in doctor.out
 
     remaining = [node_id for node_id in THREE if node_id != lost_id]
     planned = verbs.do("quorum", "remove-voter", str(lost_id))
