@@ -92,13 +92,15 @@ def test_detects_markers_that_take_effect_before_they_are_durable(
 def test_detects_offsets_that_take_effect_before_the_marker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = GroupShard.replay
+    original = GroupShard.replay_offset
 
-    def replay(self: GroupShard, key: bytes, value: bytes | None, producer_id: int = -1) -> None:
+    def replay_offset(
+        self: GroupShard, group_id: str, suffix: bytes, value: bytes | None, producer_id: int = -1
+    ) -> None:
         del producer_id
-        original(self, key, value)
+        original(self, group_id, suffix, value)
 
-    monkeypatch.setattr(GroupShard, "replay", replay)
+    monkeypatch.setattr(GroupShard, "replay_offset", replay_offset)
     assert "is committed, not" in failure()
 
 

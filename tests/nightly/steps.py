@@ -117,7 +117,7 @@ STEPS = (
             *("tests/simulation/test_raft.py", "tests/simulation/test_raft_planted.py"),
             *("--nightly", "--seed", "random", "-n", "2"),
         ),
-        4,
+        8,
         "10,000 simulated schedules of quorums with faults and changes of voters; planted faults",
     ),
     Step(

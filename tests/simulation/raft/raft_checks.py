@@ -3,7 +3,7 @@
 | property | checked at each |
 | --- | --- |
 | election safety: at most one leader of an epoch | election |
-| leader completeness: a leader has all committed records | election |
+| leader completeness: a leader has all records that were committed in earlier epochs | election |
 | log matching: offset and epoch determine the record and the epoch before it | append |
 | state machine safety: no two nodes commit different records at an offset | commit |
 | epochs begin with a candidate, or when the leader of the one before resigned | persist |
@@ -16,6 +16,7 @@ up to there. The names are those of the Raft paper; raft_properties.py has those
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class RaftChecks:
         self.elected: set[tuple[int, int]] = set()
         self.seen: dict[tuple[int, int], tuple[RaftBatch, int]] = {}
         self.log: list[RaftBatch] = []  # committed, in order
+        self.commit_epochs: list[int] = []  # the epoch in which each was committed
         self.acknowledged_payloads: list[int] = []
 
     def persisted(self, node: RaftNode, election: ElectionState) -> None:
@@ -57,13 +59,16 @@ class RaftChecks:
         life = (node.key, node.life)
         other = self.leaders.setdefault(epoch, life)
         assert other == life, f"epoch {epoch} has two leaders: {other[0]} and {life[0]}"
+        # Votes can arrive after a later epoch has begun; its records are unknown to this leader.
+        earlier = self.log[: bisect_left(self.commit_epochs, epoch)]
+        committed_end = earlier[-1].end_offset if earlier else 0
         contents = node.disk.contents
-        assert contents.end_offset >= self.committed_end, (
+        assert contents.end_offset >= committed_end, (
             f"leader {node.node_id} of epoch {epoch} ends at {contents.end_offset},"
-            f" but {self.committed_end} is committed"
+            f" but {committed_end} was committed in an earlier epoch"
         )
         stored = {batch.base_offset: batch for batch in contents.batches}
-        for batch in self.log:
+        for batch in earlier:
             if batch.base_offset >= contents.start_offset:
                 assert stored.get(batch.base_offset) == batch, (
                     f"leader {node.node_id} of epoch {epoch} lacks committed {batch}"
@@ -91,6 +96,9 @@ class RaftChecks:
             return
         assert batch.base_offset == self.committed_end, (batch, self.committed_end)
         self.log.append(batch)
+        epoch = node.core.state.epoch
+        assert epoch >= max(self.commit_epochs[-1:], default=0), (epoch, self.commit_epochs[-1])
+        self.commit_epochs.append(epoch)
         if node.leads:
             self._is_on_disk_of_majority(node, batch)
 

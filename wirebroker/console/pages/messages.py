@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, StreamingResponse
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.errors import ClientError
 from wirebroker.console.model.group_info import committed_in
 from wirebroker.console.pages.message_query import (
     LIMITS,
@@ -22,6 +23,7 @@ from wirebroker.console.pages.message_query import (
     unused_values,
 )
 from wirebroker.console.pages.page import asked, collector_of, other_clusters, page, topic_of
+from wirebroker.console.records.downloads import CutDownloadError
 from wirebroker.console.records.downloads import download as downloaded
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.view.links import changed_query
@@ -180,15 +182,18 @@ async def download(request: Request) -> Response:
         for letter in found.name
     )
     return StreamingResponse(
-        _chained(first.value, chunks),
+        _chained(found.name, first.value, chunks),
         media_type=_MEDIA_TYPES[form],
         headers={"Content-Disposition": f'attachment; filename="{name}.{form}"'},
     )
 
 
-async def _chained(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chained(topic: str, first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     source: Any = chunks
     async with aclosing(source):
         yield first
-        async for chunk in source:
-            yield chunk
+        try:
+            async for chunk in source:
+                yield chunk
+        except ClientError as error:
+            raise CutDownloadError(f"a download of {topic} ended early: {error}") from None

@@ -31,6 +31,13 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 _NUMBER: Final = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 
 
+class CutDownloadError(Exception):
+    """A download that has begun cannot go on; its connection is closed before its end.
+
+    A complete response would hide from the client that records are missing.
+    """
+
+
 async def download(
     collector: Collector, query: SearchQuery, form: str
 ) -> AsyncGenerator[bytes, None]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from wirebroker.console.web.stream_limit import stream_kind
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -59,8 +61,16 @@ class HttpConnection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Close at the end of the server, but not again: over TLS that fails."""
-        if not self.transport.is_closing():
+        """Close at the end of the server, a stream as if its client had left.
+
+        Not again: over TLS that fails.
+        """
+        if self.transport.is_closing():
+            return
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.response_complete and stream_kind(cycle.scope):
+            self.transport.close()
+        else:
             super().shutdown()
 
     def pause_writing(self) -> None:

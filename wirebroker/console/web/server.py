@@ -18,6 +18,7 @@ import uvicorn
 from wirebroker.base.signals import on_signal
 from wirebroker.console.audit.audit_log import AuditError, AuditLog
 from wirebroker.console.model.collector import Collector
+from wirebroker.console.records.downloads import CutDownloadError
 from wirebroker.console.web.app import make_app
 from wirebroker.console.web.http_connection import HttpConnection
 from wirebroker.console.web_settings import audit_file
@@ -114,7 +115,17 @@ def limit_client_lines() -> None:
 
 
 def limit_line(record: logging.LogRecord) -> bool:
-    """Limit the lines that any client can cause, such as by a malformed request."""
+    """Limit the lines that any client can cause, such as by a malformed request.
+
+    A download that was cut needs no traceback, and requests that uvicorn ends when the console
+    stops need no line each: it logs their number.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, asyncio.CancelledError):
+        return False
+    if isinstance(error, CutDownloadError):
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.msg, record.args, record.exc_info = str(error), (), None
     if record.levelno <= logging.WARNING:
         record.about = "HTTP clients"
     return True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import PlainTextResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _PAGES: Final = "/c/"
@@ -14,7 +17,7 @@ _PAGES: Final = "/c/"
 STREAM_LIMITS: Final = {"events": 100, "tail": 20, "search": 8, "download": 4}
 
 
-def stream_kind(scope: Scope) -> str | None:
+def stream_kind(scope: Mapping[str, Any]) -> str | None:
     """Return the kind of stream that a request opens, or None."""
     if scope["type"] != "http" or not scope["path"].startswith(_PAGES):
         return None
@@ -23,13 +26,18 @@ def stream_kind(scope: Scope) -> str | None:
 
 
 class StreamLimit:
-    """Middleware that refuses further streams of a kind with 503."""
+    """Middleware that refuses further streams of a kind with 503.
 
-    __slots__ = ("_app", "_open")
+    Where users log in, one of them can have at most half of the streams of a kind.
+    """
+
+    __slots__ = ("_app", "_open", "_open_of_users")
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._open = dict.fromkeys(STREAM_LIMITS, 0)
+        # By kind and user; without logins every viewer has the name None.
+        self._open_of_users: Counter[tuple[str, str | None]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream, or refuse it."""
@@ -41,13 +49,27 @@ class StreamLimit:
             response = PlainTextResponse(status_code=405, headers={"Allow": "GET"})
             await response(scope, receive, send)
             return
-        if self._open[kind] >= STREAM_LIMITS[kind]:
-            text = f"{self._open[kind]} streams of this kind are open: stop one, then try again.\n"
-            response = PlainTextResponse(text, status_code=503, headers={"Retry-After": "5"})
+        user = (kind, scope["viewer"].name)
+        refusal = self._refusal(*user)
+        if refusal:
+            response = PlainTextResponse(refusal, status_code=503, headers={"Retry-After": "5"})
             await response(scope, receive, send)
             return
         self._open[kind] += 1
+        self._open_of_users[user] += 1
         try:
             await self._app(scope, receive, send)
         finally:
             self._open[kind] -= 1
+            self._open_of_users[user] -= 1
+            if not self._open_of_users[user]:
+                del self._open_of_users[user]
+
+    def _refusal(self, kind: str, name: str | None) -> str:
+        """Return why a user cannot open a further stream of a kind, or an empty text."""
+        most = STREAM_LIMITS[kind]
+        if self._open[kind] >= most:
+            return f"{most} streams of this kind are open: stop one, then try again.\n"
+        if name is not None and self._open_of_users[kind, name] >= most // 2:
+            return f"You have {most // 2} streams of this kind open: stop one, then try again.\n"
+        return ""

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from wirebroker.console.login.access_tokens import bearer_token
 from wirebroker.console.login.sessions import LONGEST_S, new_session_id
 from wirebroker.console.pages.login import LOGIN_PATH, next_page
+from wirebroker.console.records.downloads import CutDownloadError
 from wirebroker.console.web.request_check import API_PATH
 from wirebroker.console.web.stream_limit import stream_kind
 
@@ -168,18 +169,36 @@ def cookie_of(header: str, name: str) -> str | None:
 class _SessionStream:
     """A stream that ends with its session, as if its browser had left."""
 
-    __slots__ = ("_access", "_has_begun", "_is_complete", "_receive", "_send", "_viewer")
+    __slots__ = (
+        "_access",
+        "_has_begun",
+        "_has_session_ended",
+        "_is_complete",
+        "_receive",
+        "_send",
+        "_viewer",
+    )
 
     def __init__(self, access: ConsoleAccess, viewer: Viewer, receive: Receive, send: Send) -> None:
         self._access = access
         self._viewer = viewer
         self._receive = receive
         self._send = send
-        self._has_begun = self._is_complete = False
+        self._has_begun = self._is_complete = self._has_session_ended = False
 
     async def serve(self, app: ASGIApp, scope: Scope) -> None:
+        """Serve a stream.
+
+        Raises:
+            CutDownloadError: It is a download, and its session ended first.
+        """
         await app(scope, self._receive_or_end, self._send_noted)
-        if self._has_begun and not self._is_complete:
+        if self._has_session_ended and self._has_begun and not self._is_complete:
+            if stream_kind(scope) == "download":
+                raise CutDownloadError(
+                    f"a download of {self._viewer.name} ended with the session,"
+                    " or because the user's roles were changed"
+                )
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_noted(self, message: Message) -> None:
@@ -197,6 +216,7 @@ class _SessionStream:
             if left.done():
                 message: Message = left.result()
                 return message
+            self._has_session_ended = True
             return {"type": "http.disconnect"}
         finally:
             left.cancel()

@@ -9,10 +9,12 @@ import pytest
 
 from tests.support.console import fake_cluster as fake
 from tests.support.console.found_records import chunks_of, found_record
+from tests.support.console.requests import Streaming
 from tests.unit.wirebroker.console.pages.conftest import Site
 from wirebroker.client.errors import ClientError
 from wirebroker.console.pages import messages
 from wirebroker.console.pages.message_query import position_text
+from wirebroker.console.records.downloads import CutDownloadError
 from wirebroker.console.records.queries import RecordPage, SearchQuery
 from wirebroker.console.view.record_rows import byte_views
 
@@ -215,6 +217,18 @@ async def test_a_download_is_streamed_with_its_filters(site: Site, monkeypatch):
     assert reply.headers["content-type"] == "application/x-ndjson"
     assert reply.headers["content-disposition"] == 'attachment; filename="orders.jsonl"'
     assert (queries[0].text, queries[0].partitions) == ("anna", (1,))
+
+
+async def test_a_download_that_cannot_go_on_is_not_ended_as_complete(site: Site, monkeypatch):
+    async def failing(*_):
+        yield b"line\n"
+        raise ClientError("no leader")
+
+    monkeypatch.setattr(messages, "downloaded", failing)
+    stream = Streaming(site.app, "/c/dev/topic/download?name=orders&form=jsonl")
+    with pytest.raises(CutDownloadError, match="of orders ended early: no leader"):
+        await stream.task
+    assert stream.chunks == [b"line\n"]
 
 
 async def test_a_download_that_cannot_begin_says_why(site: Site, monkeypatch):

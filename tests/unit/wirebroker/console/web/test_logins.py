@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,16 @@ from tests.support.console.recorded_change import RecordedChange
 from tests.support.console.requests import Browser, Streaming
 from tests.support.console.wrapped_app import console_in
 from tests.support.records.clocks import MovedClock
+from wirebroker.base.clock import next_turn
 from wirebroker.console.changes.change import ConsoleRole
 from wirebroker.console.changes.kinds.table import CHANGES
 from wirebroker.console.login.sessions import IDLE_S, LONGEST_S
+from wirebroker.console.pages import messages
 from wirebroker.console.pages.login import next_page
+from wirebroker.console.records.downloads import CutDownloadError
 from wirebroker.console.web import viewer_check
 from wirebroker.console.web.app import make_app
+from wirebroker.console.web.stream_limit import STREAM_LIMITS
 from wirebroker.console.web_settings import WebSettings
 
 if TYPE_CHECKING:
@@ -248,6 +253,30 @@ async def test_sessions_expire(browser, clock, step_s, headers, is_open_after):
     assert (await browser.get("/c/dev/")).status == 303
 
 
+async def test_one_user_leaves_half_of_the_streams_to_others(app):
+    cookies = {}
+    for name in ("anna", "rita"):
+        browser = Browser(app)
+        await browser.log_in(name, PASSWORD)
+        cookies[name] = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+
+    async def opened_by(name: str) -> Streaming:
+        stream = Streaming(app, "/c/dev/events", headers=cookies[name])
+        await next_turn()
+        return stream
+
+    of_anna = [await opened_by("anna") for _ in range(STREAM_LIMITS["events"] // 2)]
+    refused = await opened_by("anna")
+    assert (refused.status, refused.task.done()) == (503, True)
+    of_rita = await opened_by("rita")
+    assert not of_rita.task.done()
+    await of_anna.pop().leave()
+    again = await opened_by("anna")
+    assert not again.task.done()
+    for stream in (*of_anna, of_rita, again):
+        await stream.leave()
+
+
 async def test_a_stream_ends_with_its_session(app, browser, monkeypatch, users, clock):
     await browser.log_in("anna", PASSWORD)
     await browser.get("/c/dev/")
@@ -265,6 +294,27 @@ async def test_a_stream_ends_with_its_session(app, browser, monkeypatch, users, 
     clock.passed_ms += 1000
     await stream.task
     assert stream.status == 200
+
+
+async def test_a_download_whose_session_ends_is_not_ended_as_complete(app, browser, monkeypatch):
+    async def endless(*_):
+        yield b"line\n"
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(messages, "downloaded", endless)
+    await browser.log_in("anna", PASSWORD)
+    await browser.get("/c/dev/")
+    headers = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+    url = "/c/dev/topic/download?name=orders&form=csv"
+    left = Streaming(app, url, headers=headers)
+    await left.read_until("line")
+    await left.leave()
+    stream = Streaming(app, url, headers=headers)
+    await stream.read_until("line")
+    await browser.send("/logout", {})
+    with pytest.raises(CutDownloadError, match="a download of anna ended with the session"):
+        await stream.task
+    assert stream.chunks == [b"line\n"]
 
 
 @pytest.mark.parametrize(
