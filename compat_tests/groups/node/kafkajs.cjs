@@ -17,8 +17,15 @@ const consumer = kafka.consumer({
 
 let owned = [];
 
-consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+// It gives up all partitions before it joins again; others get them as soon as it has joined.
+function revoke() {
   speaking.revoked(owned);
+  owned = [];
+}
+
+consumer.on(consumer.events.REBALANCING, revoke);
+consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+  revoke();
   owned = payload.memberAssignment[settings.topic] ?? [];
   speaking.assigned(owned);
 });
