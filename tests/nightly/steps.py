@@ -13,6 +13,11 @@ _GROUPS_OF_EVERY_KIND = (
     "compat_tests/groups/test_share_life.py",
     "compat_tests/groups/test_streams_applications.py",
 )
+# Simulations with steps of their own.
+_OTHER_SIMULATIONS = (
+    *("consumer_groups", "coordinators", "moving_groups", "raft", "raft_planted", "replicas"),
+    *("share_groups", "streams_groups"),
+)
 # Step, selected brokers, and their description.
 _MOVES = (
     ("moving-members", "wirebroker-wirebroker", "two wirebrokers"),
@@ -56,19 +61,20 @@ STEPS = (
     Step(
         "simulations",
         pytest_of(
-            *("tests/simulation", "--ignore-glob=*/test_raft*.py"),
-            *("--seed", "random", "--budget-scale", "30"),
+            "tests/simulation",
+            *(f"--ignore=tests/simulation/test_{name}.py" for name in _OTHER_SIMULATIONS),
+            *("--seed", "random", "--budget-scale", "30", "-n", "2"),
         ),
         12,
-        "simulated schedules of groups, transactions, power losses and replicas",
+        "simulated schedules of classic groups, transactions, deliveries and power losses",
     ),
     Step(
         "consumer-groups",
         pytest_of(
             *("tests/simulation/test_consumer_groups.py", "-k", "not detects"),
-            *("--seed", "random", "--budget-scale", "110"),
+            *("--seed", "random", "--budget-scale", "110", "-n", "2"),
         ),
-        18,
+        12,
         "1,000 simulated schedules of consumer groups, with migrations",
         nights=3,
     ),
