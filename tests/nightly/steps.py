@@ -269,6 +269,7 @@ STEPS = (
         7,
         "Apache Kafka 4.3.1 responds as recorded, except for listed differences",
         kafka="4.3.1",
+        nights=2,
     ),
     Step(
         "transcripts-of-4.3",
@@ -298,6 +299,7 @@ STEPS = (
         ),
         8,
         "groups of every client with each of its assignors, of rust-rdkafka, and mixed groups",
+        nights=2,
     ),
     Step(
         "group-kinds",
