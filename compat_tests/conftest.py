@@ -7,18 +7,46 @@ import gc
 import itertools
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from compat_tests.cluster.nodes import Cluster
 from tests.support.brokers.brokers import Broker, broker_under_test, make_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     StartBroker = Callable[..., Broker]
 
 _numbers = itertools.count(1)
+_SHOWN_LINES = 60
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the end of each broker's log to the report of a failed test."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for name, value in item.funcargs.items():
+            for broker in brokers_in(value):
+                if broker.log.exists():
+                    lines = broker.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
+                    title = f"end of the log {name}: {broker.log}"
+                    report.sections.append((title, "\n".join(lines)))
+    return report
+
+
+def brokers_in(fixture: Any) -> list[Broker]:
+    """Return the brokers and controllers of a fixture's value."""
+    if isinstance(fixture, Broker):
+        return [fixture]
+    cluster = getattr(fixture, "nodes", fixture)
+    if not isinstance(cluster, Cluster):
+        return []
+    return [*cluster.controllers.values(), *cluster.brokers.values()]
 
 
 @pytest.fixture(scope="module", autouse=True)
