@@ -13,7 +13,7 @@ _GROUPS_OF_EVERY_KIND = (
     "compat_tests/groups/test_share_life.py",
     "compat_tests/groups/test_streams_applications.py",
 )
-# Simulations with steps of their own.
+# Simulations that have a separate step.
 _OTHER_SIMULATIONS = (
     *("consumer_groups", "coordinators", "moving_groups", "raft", "raft_planted", "replicas"),
     *("share_groups", "streams_groups"),
