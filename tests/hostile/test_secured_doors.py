@@ -175,7 +175,7 @@ def test_giant_frames_within_tls_stay_within_the_memory_budget(doors: Doors) -> 
 def test_memory_of_abandoned_tls_handshakes_is_freed(doors: Doors) -> None:
     hello = doors.hello()
     doors.log_in(doors.within_tls("SASL_SSL")).close()
-    before = doors.broker.begin_memory_watch()
+    limit = doors.broker.begin_memory_watch() + 2 * NOISE_BYTES
     for _ in range(2):
         with contextlib.ExitStack() as stack:
             peers = [stack.enter_context(doors.raw("SSL")) for _ in range(1_500)]
@@ -184,5 +184,5 @@ def test_memory_of_abandoned_tls_handshakes_is_freed(doors: Doors) -> None:
             for peer in peers:
                 with contextlib.suppress(ConnectionError):  # timed out by the broker
                     peer.recv(1)
-        doors.broker.until_memory_is(before + 2 * NOISE_BYTES)
-    assert doors.broker.peak_memory_bytes() > before + 3 * NOISE_BYTES, "they take some"
+        doors.broker.until_memory_is(limit)
+    assert doors.broker.peak_memory_bytes() > limit, "the handshakes took too little to show this"
