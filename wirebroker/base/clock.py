@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Iterable
 from contextvars import Context
 from typing import Any, Final, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -106,6 +105,8 @@ def begun(steps: Steps[T], clock: Clock) -> T | Awaitable[T]:
 # A shorter slice does not count.
 _SHORT_S: Final = 0.000_2
 _SLICES_A_TURN: Final = 2
+# The attribute of an event loop that holds its queue.
+_LINE: Final = "_wirebroker_slices"
 
 
 class _SliceQueue:
@@ -155,14 +156,16 @@ class _SliceQueue:
             self._begin_turn_soon()
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _SliceQueue] = WeakKeyDictionary()
-
-
 def _line_of_this_loop() -> _SliceQueue:
+    """Return the queue of the running loop, which owns it.
+
+    A weak dictionary would keep the loop, and so its broker, forever: the queue refers to the loop.
+    """
     loop = asyncio.get_running_loop()
-    line = _lines.get(loop)
+    line: _SliceQueue | None = getattr(loop, _LINE, None)
     if line is None:
-        line = _lines[loop] = _SliceQueue(loop)
+        line = _SliceQueue(loop)
+        setattr(loop, _LINE, line)
     return line
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,3 +101,24 @@ async def test_short_work_does_not_wait() -> None:
     running = Slices(work.clock).run(nothing())
     with pytest.raises(StopIteration, match="done"):
         running.send(None)
+
+
+def loop_with_left_work() -> weakref.ref[asyncio.AbstractEventLoop]:
+    async def leave_work() -> None:
+        tasks = [asyncio.ensure_future(Slices(work.clock).run(work.steps(n))) for n in range(9)]
+        await next_turn()
+        for task in tasks:
+            task.cancel()
+        await next_turn()
+
+    work = Work()
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave_work())
+    loop.close()
+    return weakref.ref(loop)
+
+
+def test_a_loop_whose_work_was_left_is_freed() -> None:
+    loop = loop_with_left_work()
+    gc.collect()
+    assert loop() is None
