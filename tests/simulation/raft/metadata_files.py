@@ -6,7 +6,8 @@
 The bytes of each batch are unique. So each start can check that the log is a chain of batches that
 were appended one after the other. A voter syncs, and must not lose anything that it synced. An
 observer never syncs, and may lose anything except its snapshots. A kill
-between two writes loses nothing.
+between two writes loses nothing, and one in the middle of a write may leave a snapshot's name
+unsynced.
 """
 
 from __future__ import annotations
@@ -176,7 +177,9 @@ class MetadataFiles:
         found = self.store.snapshots[-1] if self.store.snapshots else SnapshotId(0, 0)
         if self._number:
             assert found >= self.snapshot, f"lost snapshot {self.snapshot}: {found}"
-        self.snapshot = found
+        # A kill in the middle of a write leaves names that a power loss can still take.
+        if self.is_voter or self.is_whole or kind is not CrashKind.KILL:
+            self.snapshot = found
         end_before = self.end
         self._check([batch for _, batch in batches], End(*found))
         if self.is_voter and self._number:
