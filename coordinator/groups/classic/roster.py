@@ -14,6 +14,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.classic.classic_member import Member
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.coordinator.groups.classic.classic_member import Protocols
     from wirebroker.coordinator.outcome import Token
 
@@ -228,6 +230,15 @@ class Roster:
         self._count_protocols(protocols, 1)
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
+
+    def restore_protocols(self, protocols: Mapping[str, Protocols]) -> None:
+        """Set the protocols of members by member id, unless they have joined with others since."""
+        for member_id, known in protocols.items():
+            member = self.members.get(member_id)
+            if member is not None and member.protocols[0] in known:
+                self._count_protocols(member.protocols, -1)
+                member.protocols = known
+                self._count_protocols(known, 1)
 
     # -- invariants --------------------------------------------------------------------------
 

@@ -170,8 +170,8 @@ def _downgrade(
         *downgrade.replaced_tombstones(group, replaced, update.member),
         record,
     ]
-    effect = downgrade.ServeDowngraded(group.group_id, rebalances=is_stale)
-    update.outcome.effects.append(effect)
+    protocols = downgrade.protocols_of(members)
+    update.outcome.effects.append(downgrade.ServeDowngraded(group.group_id, is_stale, protocols))
 
 
 def _restart_timers(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.classic.classic_member import Protocols
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ClassicUse, ConsumerMember
@@ -41,10 +42,12 @@ class ServeDowngraded(NamedTuple):
 
     Attributes:
         rebalances: Whether its members have to rejoin, because the assignment is out of date.
+        protocols: Those of each member, by its id; the group's record has only the common one.
     """
 
     group_id: str
     rebalances: bool
+    protocols: Mapping[str, Protocols]
 
 
 def is_possible(
@@ -164,10 +167,13 @@ def downgrade_without(
     left = {member.member_id for member in leaving}
     members = [member for member in group.members.values() if member.member_id not in left]
     record = downgrade(shard, group, members, now, targets=group.target)
-    tombstones = group.tombstones()
-    return Outcome(
-        [*tombstones, record], effects=[ServeDowngraded(group.group_id, rebalances=True)]
-    )
+    effect = ServeDowngraded(group.group_id, True, protocols_of(members))
+    return Outcome([*group.tombstones(), record], effects=[effect])
+
+
+def protocols_of(members: Iterable[ConsumerMember]) -> dict[str, Protocols]:
+    """Return the protocols of classic members by member id."""
+    return {member.member_id: _classic(member).protocols for member in members}
 
 
 def replaced_tombstones(
@@ -182,13 +188,22 @@ def replaced_tombstones(
 
 
 def begin(
-    shard: ClassicShard, group_id: str, rebalances: bool, token: Token, now: Moment
+    shard: ClassicShard,
+    group_id: str,
+    rebalances: bool,
+    protocols: Mapping[str, Protocols],
+    token: Token,
+    now: Moment,
 ) -> Outcome:
-    """Expect the heartbeats of a downgraded group's members, and let them rejoin."""
+    """Expect the heartbeats of a downgraded group's members, and let them rejoin.
+
+    See ServeDowngraded for the arguments.
+    """
     del token
     group = shard.classic(group_id)
     if group is None:
         return Outcome()
+    group.roster.restore_protocols(protocols)
     for member in group.members.values():
         cancel_member_timers(shard.timers, group_id, member.member_id)
         expect_heartbeat(shard.timers, group_id, member, now)

@@ -143,6 +143,23 @@ def test_members_rejoin_if_a_downgraded_group_has_another_protocol():
     assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_downgraded_group_keeps_all_protocols_of_its_members():
+    """A member that joined before the downgrade syncs after the next upgrade."""
+    groups = ConsumerGroups(consumer_assignment_interval_ms=0)
+    first, _ = classic_pair(groups)
+    groups.enter("new", "t")
+    both = (("roundrobin", subscription("t")), *known("t"))
+    told = groups.answers[groups.join(first, known=both)]
+    groups.beat("new", -1)
+    groups.work()
+    assert groups.group().members[first].protocols == both
+    assert groups.group().supports("consumer", known("t"))
+    groups.enter("other", "t")
+    assert set(groups.consumer().members) >= {first, "other"}
+    waiter = groups.sync(first, generation=told["generation_id"], protocol="roundrobin")
+    assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 @pytest.mark.parametrize(
     ("protocol", "error"),
     [
