@@ -9,6 +9,7 @@ from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
@@ -18,7 +19,7 @@ from tests.support.tools.ports import HOST, free_port
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tests.support.brokers.brokers import Broker
@@ -87,6 +88,21 @@ def add_alice(broker: Broker) -> None:
             future.result(timeout=30)
     # The broker may apply the change after the controller's response.
     eventually(lambda: _credentials(admin) == expected)
+
+
+def change_users(broker: Broker, names: Sequence[str], *, is_deletion: bool) -> None:
+    """Create SCRAM credentials for users, or delete them; return when the broker has done it."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        info = ScramCredentialInfo(mechanism, 4096)
+        changes = [
+            UserScramCredentialDeletion(name, mechanism)
+            if is_deletion
+            else UserScramCredentialUpsertion(name, info, PASSWORD.encode())
+            for name in names
+        ]
+        for future in admin.alter_user_scram_credentials(changes).values():
+            future.result(timeout=30)
 
 
 def _credentials(admin: AdminClient) -> dict[ScramMechanism, int]:

@@ -12,7 +12,14 @@ import pytest
 
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
-from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice, secured_broker
+from compat_tests.security.secured import (
+    MECHANISMS,
+    PASSWORD,
+    SecuredKafka,
+    add_alice,
+    change_users,
+    secured_broker,
+)
 from tests.support.tools.ports import HOST
 from tests.support.tools.waiting import eventually
 
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.security.secured import SecuredKafka, SecuredWirebroker
+    from compat_tests.security.secured import SecuredWirebroker
 
     Secured = SecuredKafka | SecuredWirebroker
 
@@ -136,3 +143,17 @@ def test_java_clients_log_in_as_users_created_by_kafka_configs(
         assert ("SaslAuthenticationException" in printed) is not is_right
     configs("--entity-name", "bob", "--alter", "--delete-config", "SCRAM-SHA-512")
     eventually(lambda: "SCRAM-SHA-512" not in configs(*of_bob))
+
+
+def test_users_log_in_after_a_restart_that_follows_the_deletion_of_others(secured: Secured) -> None:
+    if isinstance(secured, SecuredKafka):
+        pytest.skip("Apache Kafka 4.4.0 can forget all users then (ScramDelta.apply)")
+    names = [f"team-{number}-user" for number in range(20)]
+    change_users(secured, names, is_deletion=False)
+    change_users(secured, names, is_deletion=True)
+    secured.kill9()
+    secured.start()
+    for mechanism in MECHANISMS:
+        producer = confluent_kafka.Producer(librdkafka(secured, mechanism))
+        producer.produce(new_topic_name(), b"one")
+        assert producer.flush(30) == 0

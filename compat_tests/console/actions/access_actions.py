@@ -6,6 +6,8 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka.admin import ScramMechanism
+
 from compat_tests.console.actions.action import BrowserAction
 from tests.support.tools.waiting import eventually
 
@@ -40,7 +42,9 @@ def _no_user(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _user(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]]:
-    cluster.stock.add_user(name, _SECRET)
+    # Not with the mechanism of the consoles: Apache Kafka 4.4.0 can lose all credentials of a
+    # mechanism when it restarts after one of them was deleted (ScramDelta.apply).
+    cluster.stock.add_user(name, _SECRET, ScramMechanism.SCRAM_SHA_256)
     yield lambda: cluster.stock.mechanisms(name) == set()
 
 
@@ -142,7 +146,7 @@ ACCESS_ACTIONS = (
         link="Delete {name}",
         plan="its clients cannot log in again",
         command="user delete",
-        result="user {name} can no longer log in by SCRAM-SHA-512",
+        result="user {name} can no longer log in by SCRAM-SHA-256",
         arrange=_user,
     ),
     BrowserAction(

@@ -213,10 +213,12 @@ class StockClient:
         result = self.admin.create_acls([allowed])
         assert not result["failed"], result
 
-    def add_user(self, name: str, password: str) -> None:
-        new = UserScramCredentialUpsertion(name, ScramMechanism.SCRAM_SHA_512, password, 4096)
+    def add_user(
+        self, name: str, password: str, mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_512
+    ) -> None:
+        new = UserScramCredentialUpsertion(name, mechanism, password, 4096)
         self.admin.alter_user_scram_credentials([new])
-        eventually(lambda: self.mechanisms(name) == {"SCRAM_SHA_512"})
+        eventually(lambda: self.mechanisms(name) == {mechanism.name})
 
     def mechanisms(self, name: str) -> set[str]:
         """Return by which SCRAM mechanisms a user can log in."""

@@ -93,9 +93,9 @@ FAULTS: dict[str, Any] = {
         ),
     ),
     "assigned topics without a subscription": (
-        ShareUpdate,
-        "_subscribed",
-        lambda _update, partitions: partitions,
+        share_update,
+        "reconciled",
+        lambda member, epoch, partitions, _image: member.with_epoch(epoch, assigned=partitions),
     ),
     "sessions that do not start after a load": (share_fencing, "start_timers", _no_steps),
     "sessions that never start": (share_heartbeat, "watch", _nothing),

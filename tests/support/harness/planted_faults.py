@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from hypothesis.stateful import RuleBasedStateMachine
 
@@ -22,9 +22,15 @@ PLENTY: Final = 1_000
 STEPS: Final = 40
 
 
-def cases(faults: Collection[str], each_day: Collection[str]) -> list[Any]:
-    """Return the names of faults as parameters of a test; most are for the nightly run."""
+def cases(faults: Mapping[str, tuple[Any, ...]], each_day: Collection[str]) -> list[Any]:
+    """Return the names of faults as parameters of a test; most are for the nightly run.
+
+    Raises:
+        AssertionError: What a fault replaces does not exist any more.
+    """
     assert set(each_day) <= set(faults)
+    for name, (patched, attribute, *_) in faults.items():
+        assert hasattr(patched, attribute), f"the fault {name!r} replaces nothing: {attribute}"
     return [
         name if name in each_day else pytest.param(name, marks=pytest.mark.nightly)
         for name in faults
