@@ -26,7 +26,7 @@ def cases(faults: Mapping[str, tuple[Any, ...]], each_day: Collection[str]) -> l
     """Return the names of faults as parameters of a test; most are for the nightly run.
 
     Raises:
-        AssertionError: What a fault replaces does not exist any more.
+        AssertionError: What a fault replaces no longer exists.
     """
     assert set(each_day) <= set(faults)
     for name, (patched, attribute, *_) in faults.items():
