@@ -9,6 +9,7 @@ from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
@@ -95,7 +96,7 @@ def change_users(broker: Broker, names: Sequence[str], *, is_deletion: bool) -> 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         info = ScramCredentialInfo(mechanism, 4096)
-        changes = [
+        changes: list[UserScramCredentialAlteration] = [
             UserScramCredentialDeletion(name, mechanism)
             if is_deletion
             else UserScramCredentialUpsertion(name, info, PASSWORD.encode())

@@ -99,7 +99,7 @@ class GroupEffects:
     def begin(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect, or begin it."""
         if isinstance(effect, ServeDowngraded):
-            engine.run(downgrade.begin, *effect)
+            engine.run(downgrade.begin, effect)
             return
         task = asyncio.get_running_loop().create_task(self._perform(engine, effect))
         self._tasks.add(task)

@@ -187,26 +187,17 @@ def replaced_tombstones(
     return group_tombstones(group.group_id, ids, group.subscriptions.resolved)
 
 
-def begin(
-    shard: ClassicShard,
-    group_id: str,
-    rebalances: bool,
-    protocols: Mapping[str, Protocols],
-    token: Token,
-    now: Moment,
-) -> Outcome:
-    """Expect the heartbeats of a downgraded group's members, and let them rejoin.
-
-    See ServeDowngraded for the arguments.
-    """
+def begin(shard: ClassicShard, effect: ServeDowngraded, token: Token, now: Moment) -> Outcome:
+    """Expect the heartbeats of a downgraded group's members, and let them rejoin."""
     del token
+    group_id = effect.group_id
     group = shard.classic(group_id)
     if group is None:
         return Outcome()
-    group.roster.restore_protocols(protocols)
+    group.roster.restore_protocols(effect.protocols)
     for member in group.members.values():
         cancel_member_timers(shard.timers, group_id, member.member_id)
         expect_heartbeat(shard.timers, group_id, member, now)
-    if rebalances and group.can_rebalance and group.members:
+    if effect.rebalances and group.can_rebalance and group.members:
         return rebalance.prepare(shard, group, now)
     return Outcome()

@@ -185,7 +185,7 @@ class ConsumerGroups(ModernGroups):
 
     def _serve_downgraded(self, effect: downgrade.ServeDowngraded) -> Iterator[None]:
         yield
-        self.run(downgrade.begin, *effect)
+        self.run(downgrade.begin, effect)
 
     def _search(self, effect: ResolveRegexes) -> Iterator[None]:
         image, began_ms = self.shard.image, self.moment.wall_ms
