@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from benchmarks.console.broker import fill, read_arguments, serving, write_orders
 from benchmarks.console.site_cost import ConsoleSite, Viewer, running_site
+from benchmarks.measurement.machine import peak_mb, reset_peak
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.codecs.api_keys import ApiKey
@@ -30,7 +30,6 @@ from wirebroker.console.web.stream_limit import STREAM_LIMITS
 
 if TYPE_CHECKING:
     import argparse
-    import http.client
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Headers
@@ -53,7 +52,6 @@ class Reader(threading.Thread):
         self._cookie = cookie
         self._path = path
         self._is_slow = is_slow
-        self._response: http.client.HTTPResponse | None = None
         self.ending = threading.Event()
         self.read_bytes = 0
 
@@ -64,6 +62,7 @@ class Reader(threading.Thread):
             connection.request("GET", self._path, headers={"Cookie": self._cookie})
             response = connection.getresponse()
             if response.status == 503:  # a stream of the phase before is still open
+                connection.close()
                 self.ending.wait(0.1)
                 continue
             assert response.status == 200, (response.status, response.read())
@@ -101,19 +100,14 @@ async def _fill(address: str, arguments: argparse.Namespace) -> None:
             await _write_large(client, topic)
 
 
-def _most_mb(process_id: int) -> float:
-    status = Path(f"/proc/{process_id}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
 def _measure(label: str, site: ConsoleSite, readers: list[Reader], seconds: float) -> None:
-    Path(f"/proc/{site.process_id}/clear_refs").write_text("5")
+    reset_peak(site.process_id)
     for reader in readers:
         reader.start()
     time.sleep(seconds)  # the period that is measured
     for reader in readers:
         reader.ending.set()
-    most = _most_mb(site.process_id)
+    most = peak_mb(site.process_id)
     read = sum(reader.read_bytes for reader in readers) >> 20
     print(f"{label:34} at most {most:4.0f} MiB, {read:6,} MiB read", flush=True)
     for reader in readers:

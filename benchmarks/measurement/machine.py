@@ -38,8 +38,21 @@ class TickedTimes(NamedTuple):
 
 
 def resident_mb(process_id: int) -> float:
+    return _memory_mb(process_id, "VmRSS")
+
+
+def peak_mb(process_id: int) -> float:
+    """Return the most resident memory since the start or `reset_peak`."""
+    return _memory_mb(process_id, "VmHWM")
+
+
+def reset_peak(process_id: int) -> None:
+    Path(f"/proc/{process_id}/clear_refs").write_text("5")
+
+
+def _memory_mb(process_id: int, field: str) -> float:
     status = Path(f"/proc/{process_id}/status").read_text()
-    match = re.search(r"VmRSS:\s+(\d+) kB", status)
+    match = re.search(rf"{field}:\s+(\d+) kB", status)
     assert match is not None
     return int(match[1]) / 1024
 

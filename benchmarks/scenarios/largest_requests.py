@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.measurement.machine import peak_mb, reset_peak, resident_mb
 from tests.support.brokers.brokers import Wirebroker, make_broker
 from tests.support.brokers.furnished_broker import furnish
 from tests.support.protocol.raw_client import BlockingClient, request_frame
@@ -101,8 +102,8 @@ def elements_of(element: Any, variation: str, count: int) -> list[Any]:
 
 
 def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    before = _memory_mib(process_id, "VmRSS")
-    Path(f"/proc/{process_id}/clear_refs").write_text("5")  # reset the peak
+    before = resident_mb(process_id)
+    reset_peak(process_id)
     with SecondClient(port) as second:
         began = time.perf_counter()
         client = BlockingClient((HOST, port), timeout_s=_PATIENCE_S)
@@ -112,14 +113,14 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
             except (AssertionError, ConnectionError):
                 answer = CLOSED
         seconds = time.perf_counter() - began
-    peak = _memory_mib(process_id, "VmHWM") - before
-    retained = _memory_mib(process_id, "VmRSS") - before
+    peak = peak_mb(process_id) - before
+    retained = resident_mb(process_id) - before
     return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak, retained)
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    before = _memory_mib(process_id, "VmRSS")
-    Path(f"/proc/{process_id}/clear_refs").write_text("5")
+    before = resident_mb(process_id)
+    reset_peak(process_id)
     clients = [BlockingClient((HOST, port), timeout_s=_PATIENCE_S) for _ in range(_CROWD)]
     answer_bytes = 0
     with contextlib.ExitStack() as stack, SecondClient(port) as second:
@@ -131,10 +132,10 @@ def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
                 client.push(frame)
             answer_bytes += sum(len(client.read_frame()) for client in clients)
         seconds = time.perf_counter() - began
-    peak = _memory_mib(process_id, "VmHWM") - before
+    peak = peak_mb(process_id) - before
     answer = f"{answer_bytes / 1e6:.1f} MB"
     name = f"{name}, {_CROWD} clients x {_ROUNDS}"
-    retained = _memory_mib(process_id, "VmRSS") - before
+    retained = resident_mb(process_id) - before
     sent = _CROWD * _ROUNDS * len(frame) / 1e6
     return Cost(name, sent, seconds, answer, second.longest_ms, peak, retained)
 
@@ -155,13 +156,6 @@ def crowds(port: int) -> Iterator[tuple[str, bytes]]:
     partitions = [{"partition_index": n} for n in range(PARTITIONS)]
     deleted = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": partitions}]}
     yield "OffsetDelete", request_frame(ApiKey.OFFSET_DELETE, 0, deleted)
-
-
-def _memory_mib(process_id: int, field: str) -> float:
-    for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError(field)
 
 
 def table(costs: list[Cost]) -> str:
@@ -201,7 +195,7 @@ def measure(kind: str, count: int, only: str) -> list[Cost]:
                 print(f"{name} ...", file=sys.stderr)
                 costs.append(crowd(broker.port, broker.process_id, name, frame))
             if isinstance(broker, Wirebroker):
-                print(f"{_memory_mib(broker.process_id, 'VmRSS'):.0f} MiB at the end")
+                print(f"{resident_mb(broker.process_id):.0f} MiB at the end")
     return costs
 
 
