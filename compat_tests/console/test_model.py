@@ -175,10 +175,11 @@ async def test_transactions_are_shown(shown: Broker) -> None:
     async with collecting(shown.bootstrap) as c:
         await create_topics(c.client, {topic: 1}, configs={})
         await asyncio.to_thread(write)
-        page = await read_page(c, ReadQuery(topic, start="start"))
+        query = ReadQuery(topic, start="start")
         async with asyncio.timeout(PATIENCE_S):
-            while len(page.records) < 4:  # Apache Kafka writes the marker after its response
-                page = await read_page(c, ReadQuery(topic, start="start"))
+            # Apache Kafka writes the marker after its response.
+            while len((page := await read_page(c, query)).records) < 4:
+                pass
         assert [(record.offset, record.control, record.is_aborted) for record in page.records] == [
             (0, None, False),
             (1, "commit", False),

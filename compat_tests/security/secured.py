@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "alice-secret"
+_SCRAM = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+_ITERATIONS = 4096
 _PACKAGE = "org.apache.kafka.common.security."
 
 
@@ -80,22 +82,18 @@ class SecuredWirebroker(Wirebroker):
 
 def add_alice(broker: Broker) -> None:
     """Create SCRAM credentials for alice; return when the broker knows them."""
+    change_users(broker, ["alice"], is_deletion=False)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    expected = {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
-    for mechanism, iterations in expected.items():
-        info = ScramCredentialInfo(mechanism, iterations)
-        change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
-        for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(timeout=30)
+    expected = dict.fromkeys(_SCRAM, _ITERATIONS)
     # The broker may apply the change after the controller's response.
     eventually(lambda: _credentials(admin) == expected)
 
 
 def change_users(broker: Broker, names: Sequence[str], *, is_deletion: bool) -> None:
-    """Create SCRAM credentials for users, or delete them; return when the broker has done it."""
+    """Create SCRAM credentials for users, or delete them, and wait for the responses."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        info = ScramCredentialInfo(mechanism, 4096)
+    for mechanism in _SCRAM:
+        info = ScramCredentialInfo(mechanism, _ITERATIONS)
         changes: list[UserScramCredentialAlteration] = [
             UserScramCredentialDeletion(name, mechanism)
             if is_deletion

@@ -164,9 +164,7 @@ class Roster:
         awaiting_join: Token | None,
     ) -> None:
         """Apply a member's new JoinGroup request."""
-        self._count_protocols(member.protocols, -1)
-        member.protocols = protocols
-        self._count_protocols(protocols, 1)
+        self._set_protocols(member, protocols)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
         self.await_join(member, awaiting_join)
@@ -187,6 +185,11 @@ class Roster:
         if candidate is not None:
             self.leader = candidate.member_id
         return candidate is not None
+
+    def _set_protocols(self, member: Member, protocols: Protocols) -> None:
+        self._count_protocols(member.protocols, -1)
+        member.protocols = protocols
+        self._count_protocols(protocols, 1)
 
     def _count_protocols(self, protocols: Protocols, by: int) -> None:
         for name, metadata in protocols:
@@ -236,9 +239,7 @@ class Roster:
         for member_id, known in protocols.items():
             member = self.members.get(member_id)
             if member is not None and member.protocols[0] in known:
-                self._count_protocols(member.protocols, -1)
-                member.protocols = known
-                self._count_protocols(known, 1)
+                self._set_protocols(member, known)
 
     # -- invariants --------------------------------------------------------------------------
 

@@ -5,9 +5,8 @@
 
 The bytes of each batch are unique. So each start can check that the log is a chain of batches that
 were appended one after the other. A voter syncs, and must not lose anything that it synced. An
-observer never syncs, and may lose anything except its snapshots. A kill
-between two writes loses nothing, and one in the middle of a write may leave a snapshot's name
-unsynced.
+observer never syncs, and may lose anything except its snapshots. A kill between two writes loses
+nothing, and one in the middle of a write may leave a snapshot's name unsynced.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 | property | checked at each |
 | --- | --- |
 | election safety: at most one leader of an epoch | election |
-| leader completeness: a leader has all records that were committed in earlier epochs | election |
+| leader completeness: a leader has all records committed in earlier epochs | election |
 | log matching: offset and epoch determine the record and the epoch before it | append |
 | state machine safety: no two nodes commit different records at an offset | commit |
 | epochs begin with a candidate, or when the leader of the one before resigned | persist |
@@ -97,7 +97,8 @@ class RaftChecks:
         assert batch.base_offset == self.committed_end, (batch, self.committed_end)
         self.log.append(batch)
         epoch = node.core.state.epoch
-        assert epoch >= max(self.commit_epochs[-1:], default=0), (epoch, self.commit_epochs[-1])
+        last_epoch = self.commit_epochs[-1] if self.commit_epochs else 0
+        assert epoch >= last_epoch, (epoch, last_epoch)
         self.commit_epochs.append(epoch)
         if node.leads:
             self._is_on_disk_of_majority(node, batch)

@@ -31,13 +31,12 @@ class StreamLimit:
     Where users log in, one of them can have at most half of the streams of a kind.
     """
 
-    __slots__ = ("_app", "_open", "_open_of_users")
+    __slots__ = ("_app", "_open")
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._open = dict.fromkeys(STREAM_LIMITS, 0)
         # By kind and user; without logins every viewer has the name None.
-        self._open_of_users: Counter[tuple[str, str | None]] = Counter()
+        self._open: Counter[tuple[str, str | None]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream, or refuse it."""
@@ -55,21 +54,19 @@ class StreamLimit:
             response = PlainTextResponse(refusal, status_code=503, headers={"Retry-After": "5"})
             await response(scope, receive, send)
             return
-        self._open[kind] += 1
-        self._open_of_users[user] += 1
+        self._open[user] += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._open[kind] -= 1
-            self._open_of_users[user] -= 1
-            if not self._open_of_users[user]:
-                del self._open_of_users[user]
+            self._open[user] -= 1
+            if not self._open[user]:
+                del self._open[user]
 
     def _refusal(self, kind: str, name: str | None) -> str:
         """Return why a user cannot open a further stream of a kind, or an empty text."""
         most = STREAM_LIMITS[kind]
-        if self._open[kind] >= most:
+        if sum(count for (other, _), count in self._open.items() if other == kind) >= most:
             return f"{most} streams of this kind are open: stop one, then try again.\n"
-        if name is not None and self._open_of_users[kind, name] >= most // 2:
+        if name is not None and self._open[kind, name] >= most // 2:
             return f"You have {most // 2} streams of this kind open: stop one, then try again.\n"
         return ""

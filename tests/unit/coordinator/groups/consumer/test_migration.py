@@ -29,6 +29,9 @@ def known(*topics: str, owned: tuple[int, ...] = ()) -> tuple[tuple[str, bytes],
     return (("range", subscription(*topics, owned=owned)),)
 
 
+BOTH = (("roundrobin", subscription("t")), *known("t"))
+
+
 def classic_pair(groups: ConsumerGroups) -> list[str]:
     """Form a stable classic group of two members with the partitions 0, 1 and 2 of `t`."""
     waiters = [groups.join(known=known("t"), version=3) for _ in range(2)]
@@ -127,32 +130,32 @@ def test_group_becomes_classic_when_its_last_consumer_member_leaves():
     assert groups.group().is_empty
 
 
-def test_members_rejoin_if_a_downgraded_group_has_another_protocol():
-    """The response to JoinGroup in a consumer group names the first of the member's protocols."""
+def downgraded() -> tuple[ConsumerGroups, Any]:
+    """Return a group after its downgrade, and the JoinGroup response that a member got before."""
     groups = ConsumerGroups(consumer_assignment_interval_ms=0)
     first, _ = classic_pair(groups)
     groups.enter("new", "t")
-    both = (("roundrobin", subscription("t")), *known("t"))
-    told = groups.answers[groups.join(first, known=both)]
+    told = groups.answers[groups.join(first, known=BOTH)]
     assert told["protocol_name"] == "roundrobin"
     groups.beat("new", -1)
     groups.work()
+    return groups, told
+
+
+def test_members_rejoin_if_a_downgraded_group_has_another_protocol():
+    """The response to JoinGroup in a consumer group names the first of the member's protocols."""
+    groups, told = downgraded()
     assert groups.group().state_name == "PreparingRebalance"
     assert groups.group().protocol == "range"
-    waiter = groups.sync(first, generation=told["generation_id"], protocol="roundrobin")
+    waiter = groups.sync(told["member_id"], generation=told["generation_id"], protocol="roundrobin")
     assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_downgraded_group_keeps_all_protocols_of_its_members():
     """A member that joined before the downgrade syncs after the next upgrade."""
-    groups = ConsumerGroups(consumer_assignment_interval_ms=0)
-    first, _ = classic_pair(groups)
-    groups.enter("new", "t")
-    both = (("roundrobin", subscription("t")), *known("t"))
-    told = groups.answers[groups.join(first, known=both)]
-    groups.beat("new", -1)
-    groups.work()
-    assert groups.group().members[first].protocols == both
+    groups, told = downgraded()
+    first = told["member_id"]
+    assert groups.group().members[first].protocols == BOTH
     assert groups.group().supports("consumer", known("t"))
     groups.enter("other", "t")
     assert set(groups.consumer().members) >= {first, "other"}
@@ -171,8 +174,7 @@ def test_a_downgraded_group_keeps_all_protocols_of_its_members():
 def test_members_rejoin_if_an_upgraded_group_had_another_protocol(protocol, error):
     """The response to JoinGroup in a classic group names a protocol that all members support."""
     groups = ConsumerGroups()
-    both = (("roundrobin", subscription("t")), *known("t"))
-    waiter, _ = (groups.join(known=protocols, version=3) for protocols in (both, known("t")))
+    waiter, _ = (groups.join(known=protocols, version=3) for protocols in (BOTH, known("t")))
     groups.advance(0)
     told = groups.answers[waiter]
     assert told["protocol_name"] == "range"
