@@ -29,6 +29,10 @@ class NoResponseError(ClientError):
     """A broker that does not run, cannot be reached, or does not respond in time."""
 
 
+class TooLongError(ClientError):
+    """A response that is longer than the client accepts."""
+
+
 class UnservedError(ClientError):
     """A request that the broker does not serve."""
 

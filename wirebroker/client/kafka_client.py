@@ -21,6 +21,7 @@ from wirebroker.client.errors import (
     ClientError,
     FlagNames,
     NoResponseError,
+    TooLongError,
     UnservedError,
     explained,
 )
@@ -31,6 +32,7 @@ from wirebroker.net.client.errors import (
     BrokenProtocolError,
     CannotConnectError,
     ConnectionLostError,
+    LongResponseError,
     PeerError,
     RequestTimedOutError,
     UnsupportedVersionError,
@@ -151,10 +153,12 @@ class KafkaClient:
         other.timeout_s = timeout_s
         return other
 
-    def apart(self) -> KafkaClient:
-        """Return a client with separate connections."""
+    def apart(self, *, max_response_bytes: int | None = None) -> KafkaClient:
+        """Return a client with separate connections, perhaps with another limit of responses."""
         other = copy(self)
         other._nodes = {}
+        if max_response_bytes is not None:
+            other._settings = self._settings._replace(max_response_bytes=max_response_bytes)
         return other
 
     @property
@@ -215,6 +219,7 @@ class KafkaClient:
 
         Raises:
             NoResponseError: It does not run, cannot be reached, or does not respond in time.
+            TooLongError: Its response exceeds `max_response_bytes`.
             ClientError: Another failure.
         """
         address = self._brokers.get(broker_id)
@@ -237,6 +242,8 @@ class KafkaClient:
             ) from error
         except UnsupportedVersionError as error:
             raise UnservedError(str(error)) from error
+        except LongResponseError as error:
+            raise TooLongError(str(error)) from error
         except BrokenProtocolError as error:
             raise ClientError(str(error)) from error
         except (ConnectionLostError, RequestTimedOutError) as error:

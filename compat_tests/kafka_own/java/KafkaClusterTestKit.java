@@ -133,7 +133,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
         }
 
         public Builder setConfigProp(String key, Object value) {
-            settings.put(key, String.valueOf(value));
+            settings.put(key, Nodes.text(value));
             return this;
         }
 

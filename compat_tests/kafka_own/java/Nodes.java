@@ -8,6 +8,7 @@ import java.util.*;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.*;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.protocol.*;
 import org.apache.kafka.common.requests.*;
 import org.opentest4j.TestAbortedException;
@@ -128,6 +129,14 @@ public final class Nodes implements AutoCloseable {
             }
             properties.put(id, p);
         }
+    }
+
+    /** A value as a file of settings has it. */
+    static String text(Object value) {
+        if (value instanceof List<?> list) return list.stream()
+            .map(String::valueOf)
+            .collect(Collectors.joining(","));
+        return value instanceof Password password ? password.value() : String.valueOf(value);
     }
 
     private int port() throws IOException {

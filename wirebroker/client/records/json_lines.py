@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.batch import BareRecord
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Making an encoder takes as long as encoding a short record.
 _AS_UTF8: Final = json.JSONEncoder(ensure_ascii=False)
 _AS_ASCII: Final = json.JSONEncoder()
+# Base64 of a piece has no padding unless it is the last one.
+_PIECE_BYTES: Final = 48 << 10
 _EXAMPLE: Final = '{"key": "a", "value": "b"}'
 
 
@@ -37,6 +39,84 @@ def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
     is_text = all(name.isprintable() for name, _ in record.headers)
     encoder = _AS_UTF8 if is_text else _AS_ASCII
     return encoder.encode(row).encode() + b"\n"
+
+
+def json_line_pieces(topic_partition: TopicPartition, record: Record) -> Iterator[bytes]:
+    """Yield the same as `json_line_of` in pieces, so that a large record is not copied whole."""
+    headers = record.headers
+    yield _AS_UTF8.encode(
+        {
+            "topic": topic_partition.topic,
+            "partition": topic_partition.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+        }
+    ).encode()[:-1]
+    encoder = _AS_UTF8 if all(name.isprintable() for name, _ in headers) else _AS_ASCII
+    yield b', "key": '
+    yield from _value_pieces(record.key, encoder)
+    yield b', "value": '
+    yield from _value_pieces(record.value, encoder)
+    yield b', "headers": '
+    yield from json_headers_pieces(headers, encoder)
+    yield b"}\n"
+
+
+def json_headers_pieces(headers: Headers, encoder: json.JSONEncoder = _AS_ASCII) -> Iterator[bytes]:
+    """Yield headers as JSON, in pieces."""
+    before = b"["
+    for name, value in headers:
+        yield before + b'{"key": ' + encoder.encode(name).encode() + b', "value": '
+        yield from _value_pieces(value, encoder)
+        yield b"}"
+        before = b", "
+    yield b"]" if headers else b"[]"
+
+
+def _value_pieces(data: bytes | None, encoder: json.JSONEncoder) -> Iterator[bytes]:
+    if data is None:
+        yield b"null"
+    elif is_utf8(data):
+        yield b'"'
+        for text in text_pieces(data):
+            yield encoder.encode(text)[1:-1].encode()
+        yield b'"'
+    else:
+        yield from base64_pieces(data)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Return whether data is UTF-8, without decoding it whole."""
+    try:
+        for _ in text_pieces(data):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def text_pieces(data: bytes) -> Iterator[str]:
+    """Yield UTF-8 as text in pieces.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    start = 0
+    while start < len(data):
+        end = start + _PIECE_BYTES
+        # A character has at most three continuation bytes.
+        while end - start > _PIECE_BYTES - 3 and data[end : end + 1] and data[end] >> 6 == 0b10:
+            end -= 1
+        yield data[start:end].decode()
+        start = end
+
+
+def base64_pieces(data: bytes) -> Iterator[bytes]:
+    """Yield the JSON of bytes that are not UTF-8."""
+    yield b'{"base64": "'
+    for start in range(0, len(data), _PIECE_BYTES):
+        yield base64.b64encode(data[start : start + _PIECE_BYTES])
+    yield b'"}'
 
 
 def record_line(record: BareRecord) -> str:

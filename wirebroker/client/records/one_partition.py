@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.client.errors import PASSING, ClientError, TooLongError, check
 from wirebroker.client.records.fetching import FetchLimits, fetch_from
 from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.codecs.errors import ErrorCode
@@ -37,6 +37,7 @@ class PartitionFetcher:
         """Return a row of a FetchResponse; without records if the offset does not exist.
 
         Raises:
+            TooLongError: The next batch is larger than the client accepts.
             ClientError: The partition cannot be read.
         """
         row = await self._fetch(place, offset)
@@ -52,7 +53,7 @@ class PartitionFetcher:
             try:
                 row = await self._fetch_once(place, offset)
             except ClientError as error:
-                if error.code:
+                if error.code or isinstance(error, TooLongError):
                     raise
                 reason = str(error)  # the leader does not respond: there may be another
             else:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import ClientError, UnservedError
+from wirebroker.client.records.record_connections import RecordConnections
 from wirebroker.console.model.client_polls import poll_clients
 from wirebroker.console.model.cluster_polls import (
     poll_metadata,
@@ -112,6 +113,7 @@ class Collector:
         settings: Of the cluster.
         snapshot: The newest one.
         details: What pages read themselves.
+        turn: Of large batches (`RecordConnections`).
         kafka_user: The user of its login, for pages and the audit log.
     """
 
@@ -129,6 +131,7 @@ class Collector:
         "_published",
         "_ran_at",
         "_reader_count",
+        "_record_connections",
         "_retry_at",
         "_scraping",
         "_task",
@@ -138,11 +141,20 @@ class Collector:
         "kafka_user",
         "settings",
         "snapshot",
+        "turn",
     )
 
-    def __init__(self, settings: ClusterSettings, clock: Clock, *, pace: float = 1.0) -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        clock: Clock,
+        *,
+        pace: float = 1.0,
+        turn: asyncio.Lock | None = None,
+    ) -> None:
         """Store the cluster; a `pace` below 1 shortens all intervals and pauses, for tests."""
         self._pace = pace
+        self.turn = turn or asyncio.Lock()
         self.settings = settings
         self.kafka_user = kafka_login(settings)
         self.snapshot = ClusterSnapshot(settings.name)
@@ -150,6 +162,7 @@ class Collector:
         self._clock = clock
         self._budget = RequestBudget(clock, min(1.0, SHARE / pace))
         self._cluster: PolledCluster | None = None
+        self._record_connections: RecordConnections | None = None
         self._task: asyncio.Task[None] | None = None
         self._scraping: asyncio.Task[None] | None = None
         # When each poll began last (monotonic); a missing one has not run yet.
@@ -179,6 +192,7 @@ class Collector:
             return
         http = http_settings(self.settings.properties)
         self._cluster = PolledCluster(client, self._clock, http)
+        self._record_connections = RecordConnections(client, self.turn)
         self._task = asyncio.create_task(self._run(), name=f"collector {self.settings.name}")
         if http.metrics_urls:
             name = f"metrics of {self.settings.name}"
@@ -195,6 +209,15 @@ class Collector:
         await self.details.close()
         if self._cluster is not None:
             self._cluster.client.abort()
+        if self._record_connections is not None:
+            self._record_connections.pages.abort()
+
+    @property
+    def record_connections(self) -> RecordConnections:
+        """The connections for records; raises as `client`."""
+        assert self.cluster
+        assert self._record_connections is not None
+        return self._record_connections
 
     @property
     def client(self) -> KafkaClient:

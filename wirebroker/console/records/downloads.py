@@ -7,24 +7,41 @@ import csv
 import io
 import json
 import re
+import tempfile
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.records.json_lines import json_line_of, json_value_of
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.records.json_lines import (
+    base64_pieces,
+    is_utf8,
+    json_headers_pieces,
+    json_line_of,
+    json_line_pieces,
+    json_value_of,
+)
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.records.record import Record
+from wirebroker.console.records.partition_scan import kept_bytes
 from wirebroker.console.records.record_stream import RecordStream
 from wirebroker.console.records.search import scans_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterable, Iterator
 
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.records.queries import FoundRecord, SearchQuery
 
 # Whole records: a batch has at most 16 MiB.
 _MOST_BYTES: Final = 16 << 20
-_MOST_HEADERS: Final = 100
+_MOST_HEADERS: Final = 10_000
+# Larger records become lines in pieces.
+_LARGE_BYTES: Final = 64 << 10
+# Of a package in memory; more is in a temporary file.
+_MOST_UNREAD_BYTES: Final = 512 << 10
+_CHUNK_BYTES: Final = 256 << 10
+# So many bytes of lines, some 10 ms, are written before other work of the thread.
+_PAUSE_BYTES: Final = 128 << 10
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 # Spreadsheets take such cells for formulas, which may run commands (CWE-1236).
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
@@ -58,29 +75,149 @@ async def download(
     scans = await scans_of(
         collector.client, query, most_bytes=_MOST_BYTES, most_headers=_MOST_HEADERS
     )
-    stream = RecordStream(collector.client, scans, is_committed=query.is_committed)
+    stream = RecordStream(
+        collector.record_connections,
+        scans,
+        _JsonLines if form == "jsonl" else _CsvLines,
+        is_committed=query.is_committed,
+    )
     # The response begins before the first hit, which a filter may find only after minutes.
     yield _csv([_COLUMNS]) if form == "csv" else b""
-    async with contextlib.aclosing(stream.lists()) as lists:
-        async for found in lists:
-            if found:
-                yield _lines(found) if form == "jsonl" else _csv(map(_row, found))
+    async with contextlib.aclosing(stream.packages()) as packages:
+        async for package in packages:
+            async for chunk in package.chunks():
+                if chunk:
+                    yield chunk
+            for scan in scans.values():
+                if scan.notes:
+                    raise CutDownloadError(f"a download of {query.topic} ended: {scan.notes[0]}")
 
 
-def _lines(records: list[FoundRecord]) -> bytes:
-    return b"".join(
-        json_line_of(
-            TopicPartition(record.topic, record.partition),
-            Record(record.offset, record.timestamp_ms, record.key, record.value, record.headers),
+class _Lines:
+    """A package of records as lines."""
+
+    __slots__ = ("_bytes", "_file", "_paused_bytes")
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_MOST_UNREAD_BYTES)  # noqa: SIM115
+        # All, and before the last pause.
+        self._bytes = self._paused_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """See Package."""
+        return False
+
+    def add(self, found: list[FoundRecord]) -> bool:
+        """See Package."""
+        small: list[FoundRecord] = []
+        for record in found:
+            _check_headers(record)
+            if kept_bytes(record) <= _LARGE_BYTES:
+                small.append(record)
+            else:
+                self._write(self._lines(small))
+                small = []
+                for piece in self._pieces(record):
+                    self._write(piece)
+        self._write(self._lines(small))
+        must_pause = not found or self._bytes - self._paused_bytes >= _PAUSE_BYTES
+        if must_pause:
+            self._paused_bytes = self._bytes
+        return must_pause
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the lines."""
+        self._file.seek(0)
+        if self._bytes <= _MOST_UNREAD_BYTES:
+            yield self._file.read()
+            return
+        while chunk := await in_thread(Work.RECORDS, self._file.read, _CHUNK_BYTES):
+            yield chunk
+
+    def close(self) -> None:
+        """See Package."""
+        self._file.close()
+
+    def _write(self, data: bytes) -> None:
+        self._bytes += self._file.write(data)
+
+    def _lines(self, records: list[FoundRecord]) -> bytes:
+        raise NotImplementedError
+
+    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
+        raise NotImplementedError
+
+
+def _check_headers(record: FoundRecord) -> None:
+    if record.header_count > len(record.headers):
+        raise CutDownloadError(
+            f"a download ended: the record at offset {record.offset:,} of"
+            f" {record.topic}-{record.partition} has more than {_MOST_HEADERS:,} headers"
         )
-        for record in records
+
+
+class _JsonLines(_Lines):
+    __slots__ = ()
+
+    def _lines(self, records: list[FoundRecord]) -> bytes:
+        return b"".join(json_line_of(*_placed(record)) for record in records)
+
+    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
+        return json_line_pieces(*_placed(record))
+
+
+def _placed(record: FoundRecord) -> tuple[TopicPartition, Record]:
+    return TopicPartition(record.topic, record.partition), Record(
+        record.offset, record.timestamp_ms, record.key, record.value, record.headers
     )
+
+
+class _CsvLines(_Lines):
+    __slots__ = ()
+
+    def _lines(self, records: list[FoundRecord]) -> bytes:
+        return _csv(map(_row, records))
+
+    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
+        return _row_pieces(record)
 
 
 def _csv(rows: Any) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows(rows)
     return text.getvalue().encode("utf-8", "replace")
+
+
+def _row_pieces(record: FoundRecord) -> Iterator[bytes]:
+    """Yield a row in pieces; keys, values and headers are quoted."""
+    time = _time_text(record.timestamp_ms)
+    yield f"{record.topic},{record.partition},{record.offset},{time}".encode()
+    for content in (record.key, record.value):
+        yield b","
+        if content is not None:
+            yield from _quoted(_cell_pieces(content))
+    yield b","
+    if record.headers:
+        yield from _quoted(json_headers_pieces(record.headers))
+    yield b"\r\n"
+
+
+def _quoted(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield b'"'
+    for piece in pieces:
+        yield piece.replace(b'"', b'""')
+    yield b'"'
+
+
+def _cell_pieces(data: bytes) -> Iterator[bytes]:
+    if not is_utf8(data):
+        yield from base64_pieces(data)
+        return
+    if _is_formula(data[:1].decode("utf-8", "replace")):
+        yield b"'"
+    for start in range(0, len(data), _CHUNK_BYTES):
+        yield data[start : start + _CHUNK_BYTES]
 
 
 def _row(record: FoundRecord) -> tuple[Any, ...]:
@@ -109,5 +246,8 @@ def _cell(data: bytes | None) -> str:
     if plain is None:
         return ""
     text = plain if isinstance(plain, str) else json.dumps(plain)
-    is_formula = _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
-    return f"'{text}" if is_formula else text
+    return f"'{text}" if _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None

@@ -10,7 +10,9 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.errors import TooLongError
 from wirebroker.client.records.one_partition import PartitionFetcher
+from wirebroker.client.records.record_connections import too_large
 from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
 from wirebroker.console.records.positions import begins_of, ranges_of, ranges_until
 from wirebroker.console.records.queries import (
@@ -22,8 +24,9 @@ from wirebroker.console.records.queries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from wirebroker.client.records.record_connections import RecordConnections
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.records.positions import StoredOffsets
@@ -68,7 +71,7 @@ async def read_page(collector: Collector, query: ReadQuery) -> RecordPage:
         await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed),
         query.until_ms,
     )
-    reader = _PageReader(PartitionFetcher(client, is_committed=query.is_committed), query)
+    reader = _PageReader(collector.record_connections, query)
     if query.positions is not None:
         begins = {
             place: span.nearest(query.positions[place.partition])
@@ -94,7 +97,11 @@ async def read_page(collector: Collector, query: ReadQuery) -> RecordPage:
 async def read_record(
     collector: Collector, topic: str, partition: int, offset: int
 ) -> FoundRecord | None:
-    """Read one record with up to 1 MiB of its value, or None if it does not exist."""
+    """Read one record with up to 1 MiB of its key, of its value and of its headers.
+
+    Returns:
+        None if it does not exist.
+    """
     query = ReadQuery(
         topic,
         (partition,),
@@ -111,8 +118,9 @@ async def read_record(
 class _PageReader:
     """The records of one page; only those are kept, whatever the number of partitions."""
 
-    def __init__(self, fetcher: PartitionFetcher, query: ReadQuery) -> None:
-        self._fetcher = fetcher
+    def __init__(self, connections: RecordConnections, query: ReadQuery) -> None:
+        self._connections = connections
+        self._fetcher = PartitionFetcher(connections.pages, is_committed=query.is_committed)
         self._limit = query.limit
         self._is_backward = query.start == "end"
         self._rules = ScanRules(
@@ -160,22 +168,52 @@ class _PageReader:
         scan = PartitionScan(place, begin, end, self._rules)
         records: list[FoundRecord] = []
         fetched_bytes = 0
-        while not scan.is_done and fetched_bytes < _MOST_BYTES:
-            row = await self._fetcher.fetch(place, scan.position)
-            if not row.records:
+        while not (scan.is_done or self._has_enough(records)) and fetched_bytes < _MOST_BYTES:
+            read_bytes = await self._read_some(scan, records)
+            if not read_bytes:
                 break
-            fetched_bytes += len(row.records)
-            steps = scan.steps(row)
-            while (found := await in_thread(Work.RECORDS, next, steps, None)) is not None:
-                records += found
-                if self._is_backward:
-                    # One more, to know that there are older ones.
-                    del records[: -self._limit - 1]
-                elif len(records) >= self._limit:
-                    self._notes += scan.notes
-                    return _Span(records, records[-1].offset + 1)
+            fetched_bytes += read_bytes
         self._notes += scan.notes
-        return _Span(records, scan.position)
+        return _Span(
+            records, records[-1].offset + 1 if self._has_enough(records) else scan.position
+        )
+
+    def _has_enough(self, records: list[FoundRecord]) -> bool:
+        return not self._is_backward and len(records) >= self._limit
+
+    async def _read_some(self, scan: PartitionScan, records: list[FoundRecord]) -> int:
+        """Fetch and scan once; return how many bytes were fetched."""
+        try:
+            row = await self._fetcher.fetch(scan.place, scan.position)
+        except TooLongError:
+            return await self._read_large(scan, records)
+        await self._scan(scan.steps(row), records)
+        if scan.needs_turn and not self._has_enough(records):
+            async with self._connections.turn:
+                await self._scan(scan.steps(row, in_turn=True), records)
+        return len(row.records or b"")
+
+    async def _read_large(self, scan: PartitionScan, records: list[FoundRecord]) -> int:
+        async with self._connections.turn:
+            client = self._connections.large()
+            fetcher = PartitionFetcher(client, is_committed=self._rules.is_committed)
+            try:
+                row = await fetcher.fetch(scan.place, scan.position)
+                await self._scan(scan.steps(row, in_turn=True), records)
+                return len(row.records or b"")
+            except TooLongError as error:
+                raise too_large(scan.place.topic, error) from None
+            finally:
+                client.abort()
+
+    async def _scan(self, steps: Iterator[list[FoundRecord]], records: list[FoundRecord]) -> None:
+        while (found := await in_thread(Work.RECORDS, next, steps, None)) is not None:
+            records += found
+            if self._is_backward:
+                # One more, to know that there are older ones.
+                del records[: -self._limit - 1]
+            elif len(records) >= self._limit:
+                return
 
     def _keep(self, records: Iterable[FoundRecord]) -> None:
         """Add records of a partition in the order of the page, and drop the last ones."""

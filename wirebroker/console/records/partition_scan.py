@@ -12,7 +12,9 @@ from wirebroker.client.records.consuming import AbortedFilter
 from wirebroker.client.records.fetched_batches import fetched_batches
 from wirebroker.codecs.errors import KafkaError, TooLargeError
 from wirebroker.codecs.records.batch import batch_payload, payload_records
+from wirebroker.codecs.records.codec import Codec
 from wirebroker.codecs.records.control import control_type
+from wirebroker.codecs.records.decompression_limits import too_large
 from wirebroker.console.records.queries import FoundRecord
 
 if TYPE_CHECKING:
@@ -23,13 +25,20 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Headers, Record
     from wirebroker.console.records.record_filter import RecordFilter
 
-# Larger batches are skipped, with a note: decompressed, two copies are in memory.
+# Larger batches are skipped, with a note: a turn has the compressed and the decompressed batch in
+# memory, and a record of it.
 _MOST_BATCH_BYTES: Final = 16 << 20
+# Larger batches are decompressed in a turn.
+_SMALL_BATCH_BYTES: Final = 512 << 10
 # Of one step: compressed bytes that are read, records that are found, bytes of these.
 _STEP_BYTES: Final = 256 << 10
 _STEP_RECORDS: Final = 100
-_STEP_FOUND_BYTES: Final = 1 << 20
+_STEP_FOUND_BYTES: Final = 256 << 10
 _MOST_NOTES: Final = 5
+
+
+class _NeedsTurnError(Exception):
+    """A batch is large."""
 
 
 class ScanRules(NamedTuple):
@@ -39,7 +48,7 @@ class ScanRules(NamedTuple):
         record_filter: None for all.
         is_committed: Whether records of aborted transactions are skipped.
         is_control: Whether control records are found.
-        most_bytes: Of a key, a value, a header's name or its value.
+        most_bytes: Of a key, of a value, and of all headers together.
         most_headers: Of a record.
     """
 
@@ -57,11 +66,22 @@ class PartitionScan:
         position: The next offset.
         until: The offset at which it ends; None for never.
         notes: Sentences on batches that were skipped.
+        needs_turn: Whether the last steps ended before a large batch, which `steps` scans in a
+            turn of the process (`RecordConnections`).
     """
 
     # laws: begin <= position; is_done => position >= until
 
-    __slots__ = ("_aborted", "_rules", "begin", "notes", "place", "position", "until")
+    __slots__ = (
+        "_aborted",
+        "_rules",
+        "begin",
+        "needs_turn",
+        "notes",
+        "place",
+        "position",
+        "until",
+    )
 
     def __init__(
         self, place: TopicPartition, position: int, until: int | None, rules: ScanRules
@@ -71,6 +91,7 @@ class PartitionScan:
         self.position = position
         self.until = until
         self.notes: list[str] = []
+        self.needs_turn = False
         self._rules = rules
         self._aborted = AbortedFilter()
 
@@ -79,16 +100,25 @@ class PartitionScan:
         """Whether the end is reached."""
         return self.until is not None and self.position >= self.until
 
-    def steps(self, row: Any) -> Iterator[list[FoundRecord]]:
-        """Scan a row of a FetchResponse; each step returns the records that it found."""
+    def steps(self, row: Any, *, in_turn: bool = False) -> Iterator[list[FoundRecord]]:
+        """Scan a row of a FetchResponse; each step returns the records that it found.
+
+        The scan ends before the first large batch; in a turn, after it. Another scan of the same
+        row continues there.
+        """
+        self.needs_turn = False
         self._aborted.begin(row.aborted_transactions or ())
+        most_bytes = _MOST_BATCH_BYTES if in_turn else _SMALL_BATCH_BYTES
         found: list[FoundRecord] = []
         scanned_bytes = found_bytes = 0
         try:
             for header, batch in fetched_batches(memoryview(row.records or b"")):
+                # Also for batches that were scanned before: their markers end transactions.
+                is_committed = self._aborted.lets_through(header, batch)
                 if header.last_offset < self.position or self.is_done:
                     continue
-                for record in self._records(header, batch):
+                payload = self._payload(header, batch, most_bytes, is_committed=is_committed)
+                for record in self._records(header, payload, is_committed=is_committed):
                     found.append(record)
                     found_bytes += kept_bytes(record)
                     if len(found) >= _STEP_RECORDS or found_bytes >= _STEP_FOUND_BYTES:
@@ -96,10 +126,14 @@ class PartitionScan:
                         yield found
                         found, found_bytes = [], 0
                 self._advance(header.last_offset + 1)
+                if len(payload) > _SMALL_BATCH_BYTES:
+                    break
                 scanned_bytes += header.size
                 if scanned_bytes >= _STEP_BYTES:
                     yield found
                     found, scanned_bytes, found_bytes = [], 0, 0
+        except _NeedsTurnError:
+            self.needs_turn = True
         except KafkaError as error:  # where the next batch begins is unknown
             self._note(f"{self.place} cannot be read from offset {self.position:,} on: {error}")
             self.until = self.position
@@ -119,37 +153,62 @@ class PartitionScan:
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(sentence)
 
-    def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[FoundRecord]:
+    def _payload(
+        self, header: BatchHeader, batch: memoryview, most_bytes: int, *, is_committed: bool
+    ) -> bytes:
+        """Return a batch's decompressed records; none if none of them can be found.
+
+        Raises:
+            _NeedsTurnError: They exceed `most_bytes`, but can be read in a turn.
+        """
         rules = self._rules
-        is_committed = self._aborted.lets_through(header, batch)
-        is_aborted = header.is_transactional and not header.is_control and not is_committed
-        if header.is_control and not rules.is_control:
-            return
-        if is_aborted and rules.is_committed:
-            return
-        record_filter = None if header.is_control else rules.record_filter
-        if header.is_control and rules.record_filter is not None:
-            return
+        if header.is_control:
+            is_skipped = not rules.is_control or rules.record_filter is not None
+        else:
+            is_skipped = rules.is_committed and header.is_transactional and not is_committed
+        if is_skipped:
+            return b""
         try:
-            payload = batch_payload(batch, header, max_bytes=_MOST_BATCH_BYTES)
-            if record_filter is not None and not record_filter.may_match(payload):
-                return
+            if header.codec is Codec.NONE and header.size > most_bytes:
+                raise too_large(most_bytes)
+            payload = batch_payload(batch, header, max_bytes=most_bytes)
+        except TooLargeError:
+            if most_bytes < _MOST_BATCH_BYTES:
+                raise _NeedsTurnError from None
+            self._note(
+                f"the batch at offset {header.base_offset:,} of {self.place} has more than"
+                f" {_MOST_BATCH_BYTES >> 20} MiB and is not shown; `wirebroker consume` reads it"
+            )
+            return b""
+        except KafkaError as error:
+            self._note_unreadable(header, error)
+            return b""
+        if rules.record_filter is not None and not rules.record_filter.may_match(payload):
+            return b""
+        return payload
+
+    def _records(
+        self, header: BatchHeader, payload: bytes, *, is_committed: bool
+    ) -> Iterator[FoundRecord]:
+        if not payload:
+            return
+        rules = self._rules
+        record_filter = rules.record_filter
+        is_aborted = header.is_transactional and not header.is_control and not is_committed
+        try:
             for record in payload_records(payload, header):
                 is_wanted = record.offset >= self.position and (
                     self.until is None or record.offset < self.until
                 )
                 if is_wanted and (record_filter is None or record_filter.matches(record)):
                     yield _found(self.place, header, record, rules, is_aborted=is_aborted)
-        except TooLargeError:
-            self._note(
-                f"the batch at offset {header.base_offset:,} of {self.place} has more than"
-                f" {_MOST_BATCH_BYTES >> 20} MiB and is not shown; `wirebroker consume` reads it"
-            )
         except KafkaError as error:
-            self._note(
-                f"the batch at offset {header.base_offset:,} of {self.place} cannot be read:"
-                f" {error}"
-            )
+            self._note_unreadable(header, error)
+
+    def _note_unreadable(self, header: BatchHeader, error: KafkaError) -> None:
+        self._note(
+            f"the batch at offset {header.base_offset:,} of {self.place} cannot be read: {error}"
+        )
 
 
 def kept_bytes(record: FoundRecord) -> int:
@@ -194,16 +253,14 @@ def _found(
 
 
 def _cut_headers(headers: Headers, rules: ScanRules) -> Headers:
-    most = rules.most_bytes
-    is_short = len(headers) <= rules.most_headers and all(
-        len(name) <= most and len(value or b"") <= most for name, value in headers
-    )
-    if is_short:
-        return headers
-    return [
-        (name[:most], None if value is None else value[:most])
-        for name, value in headers[: rules.most_headers]
-    ]
+    kept: list[tuple[str, bytes | None]] = []
+    left = rules.most_bytes
+    for name, value in headers[: rules.most_headers]:
+        left -= len(name) + len(value or b"")
+        if left < 0:
+            break
+        kept.append((name, value))
+    return headers if len(kept) == len(headers) else kept
 
 
 def _control_name(record: Record) -> str:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 MOST_ON_PAGE: Final = 500
 MOST_HITS: Final = 1000
-# Of a record in a list; the page of one record shows more.
-SHOWN_BYTES: Final = 1 << 10
-SHOWN_HEADERS: Final = 16
+# Of a record in a list, which shows their beginning; the page of one record shows more.
+SHOWN_BYTES: Final = 512
+SHOWN_HEADERS: Final = 0
 
 STARTS: Final = ("start", "offset", "time", "end")
 PLACES: Final = ("any", "key", "value", "header")

@@ -22,8 +22,10 @@ _ESCAPE: Final = rb"\u"
 _EXPONENT: Final = re.compile(rb"[0-9][eE][-+0-9]")
 # Larger integers may be equal to a number with other digits.
 _EXACT: Final = 1 << 53
-# Larger values are not parsed: that would take too long.
+# Larger values are not parsed, nor those with more elements: that would take long, and an element
+# takes up to 100 bytes of memory.
 _MOST_JSON_BYTES: Final = 4 << 20
+_MOST_JSON_ELEMENTS: Final = 200_000
 
 
 class TextFilter(NamedTuple):
@@ -111,11 +113,18 @@ class RecordFilter(NamedTuple):
     def _meets(self, value: bytes | None, condition: JsonCondition) -> bool:
         if value is None or len(value) > _MOST_JSON_BYTES or not self._may_be_json(value):
             return False
+        if len(value) > _MOST_JSON_ELEMENTS and _elements_of(value) > _MOST_JSON_ELEMENTS:
+            return False
         try:
             document = parse_json(value)
         except ValueError:
             return False
         return condition.holds(document)
+
+
+def _elements_of(value: bytes) -> int:
+    """Return at least the number of elements of a JSON document."""
+    return sum(value.count(mark) for mark in (b",", b"[", b"{"))
 
 
 def filter_of(query: SearchQuery) -> RecordFilter | None:

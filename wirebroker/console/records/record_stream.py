@@ -3,62 +3,113 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic
 
-from wirebroker.console.records.topic_reader import TopicReader
+from wirebroker.console.records.topic_reader import PackageT, TopicReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.records.record_connections import RecordConnections
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.records.partition_scan import PartitionScan
     from wirebroker.console.records.queries import FoundRecord
 
-# Steps that were scanned and not taken; each has up to 1 MiB and one record.
-_MOST_STEPS: Final = 4
+# Packages that were scanned and not taken.
+_MOST_PACKAGES: Final = 2
+# Of a large batch: its rest is scanned again when these have been taken.
+_MOST_LISTED: Final = 1000
 
 
-class RecordStream:
-    """The records that scans find, in lists."""
+class RecordList:
+    """A package of records as they are."""
+
+    __slots__ = ("records",)
+
+    def __init__(self) -> None:
+        self.records: list[FoundRecord] = []
+
+    @property
+    def is_full(self) -> bool:
+        """See Package."""
+        return len(self.records) >= _MOST_LISTED
+
+    def add(self, found: list[FoundRecord]) -> bool:
+        """See Package."""
+        self.records += found
+        return True
+
+    def close(self) -> None:
+        """See Package."""
+
+
+class RecordStream(Generic[PackageT]):
+    """The records that scans find, in packages."""
 
     def __init__(
         self,
-        client: KafkaClient,
+        connections: RecordConnections,
         scans: Mapping[TopicPartition, PartitionScan],
+        new_package: Callable[[], PackageT],
         *,
         is_committed: bool,
         wait_ms: int | None = None,
     ) -> None:
-        self._steps: asyncio.Queue[list[FoundRecord] | None] = asyncio.Queue(_MOST_STEPS)
+        self._new_package = new_package
+        # All that are not closed.
+        self._open: set[PackageT] = set()
+        self._waiting: asyncio.Queue[PackageT | None] = asyncio.Queue(_MOST_PACKAGES)
         self._reader = TopicReader(
-            client, scans, self._steps.put, is_committed=is_committed, wait_ms=wait_ms
+            connections, scans, self, is_committed=is_committed, wait_ms=wait_ms
         )
+
+    # --- called by the reader ---
+
+    def new(self) -> PackageT:
+        """See Packages."""
+        package = self._new_package()
+        self._open.add(package)
+        return package
+
+    async def put(self, package: PackageT) -> None:
+        """See Packages."""
+        await self._waiting.put(package)
+
+    def drop(self, package: PackageT) -> None:
+        """See Packages."""
+        package.close()
+        self._open.discard(package)
+
+    # --- called by the owner ---
 
     @property
     def fetched_bytes(self) -> int:
         """Bytes that were read so far, compressed."""
         return self._reader.fetched_bytes
 
-    async def lists(self) -> AsyncGenerator[list[FoundRecord], None]:
-        """Yield the records of each step, also empty lists; closing it ends the reading.
+    async def packages(self) -> AsyncGenerator[PackageT, None]:
+        """Yield the records of each step, also of empty ones; closing it ends the reading.
 
         Raises:
             ClientError: The topic cannot be read.
         """
         task = asyncio.create_task(self._run())
         try:
-            while (found := await self._steps.get()) is not None:
-                yield found
+            while (package := await self._waiting.get()) is not None:
+                yield package
+                self.drop(package)
             await task
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            self._reader.close()
+            while self._open:
+                self._open.pop().close()
 
     async def _run(self) -> None:
         try:
             await self._reader.run()
         except Exception:  # raised again, after the end is passed on
-            await self._steps.put(None)
+            await self._waiting.put(None)
             raise
-        await self._steps.put(None)
+        await self._waiting.put(None)

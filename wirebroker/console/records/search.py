@@ -9,7 +9,7 @@ from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
 from wirebroker.console.records.positions import begins_of, ends_of, ranges_of
 from wirebroker.console.records.queries import SHOWN_BYTES, SHOWN_HEADERS, SearchProgress
 from wirebroker.console.records.record_filter import filter_of
-from wirebroker.console.records.record_stream import RecordStream
+from wirebroker.console.records.record_stream import RecordList, RecordStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -40,13 +40,15 @@ async def search(
     scans = await scans_of(
         collector.client, query, most_bytes=SHOWN_BYTES, most_headers=SHOWN_HEADERS
     )
-    stream = RecordStream(collector.client, scans, is_committed=query.is_committed)
+    stream = RecordStream(
+        collector.record_connections, scans, RecordList, is_committed=query.is_committed
+    )
     report = _Report(collector.client.clock, scans, stream, on_progress)
     try:
-        async with contextlib.aclosing(stream.lists()) as lists:
-            async for found in lists:
+        async with contextlib.aclosing(stream.packages()) as packages:
+            async for package in packages:
                 report.perhaps()
-                for record in found:
+                for record in package.records:
                     report.hits += 1
                     yield record
                     if report.hits == query.limit:
@@ -80,7 +82,7 @@ class _Report:
         self,
         clock: Clock,
         scans: dict[TopicPartition, PartitionScan],
-        stream: RecordStream,
+        stream: RecordStream[RecordList],
         on_progress: Callable[[SearchProgress], None],
     ) -> None:
         self.hits = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
 from wirebroker.console.records.positions import ranges_of
-from wirebroker.console.records.record_stream import RecordStream
+from wirebroker.console.records.record_stream import RecordList, RecordStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -45,8 +45,14 @@ async def tail(
         )
         for place, span in ranges.items()
     }
-    stream = RecordStream(client, scans, is_committed=query.is_committed, wait_ms=_WAIT_MS)
-    async with contextlib.aclosing(stream.lists()) as lists:
-        async for found in lists:
-            for record in found:
+    stream = RecordStream(
+        collector.record_connections,
+        scans,
+        RecordList,
+        is_committed=query.is_committed,
+        wait_ms=_WAIT_MS,
+    )
+    async with contextlib.aclosing(stream.packages()) as packages:
+        async for package in packages:
+            for record in package.records:
                 yield record

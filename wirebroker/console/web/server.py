@@ -101,7 +101,8 @@ def run(
     limit_client_lines()
     listening = listening_socket(settings.host, settings.port)
     with listening:
-        collectors = [Collector(cluster, clock) for cluster in clusters]
+        turn = asyncio.Lock()
+        collectors = [Collector(cluster, clock, turn=turn) for cluster in clusters]
         app = make_app(collectors, clock, settings)
         bound_port: int = listening.getsockname()[1]
         server = _Server(_config(app, settings), lambda: on_ready(bound_port))

@@ -24,6 +24,7 @@ from wirebroker.net.client.errors import (
     BrokenProtocolError,
     CannotConnectError,
     ConnectionLostError,
+    LongResponseError,
     PeerError,
     RequestTimedOutError,
     UnsupportedVersionError,
@@ -32,7 +33,7 @@ from wirebroker.net.client.errors import (
 )
 from wirebroker.net.client.fair_semaphore import FairSemaphore
 from wirebroker.net.client.requests_in_flight import RequestsInFlight
-from wirebroker.net.client.response_frames import ResponseFrames
+from wirebroker.net.client.response_frames import LongFrameError, ResponseFrames
 from wirebroker.net.client.versions import PeerVersions, request_versions
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class PeerConnection:
                 return decode_response(key, version, answer, keep_views=True)
             return await in_thread(coding(len(answer)), decode_response, key, version, answer)
         except MalformedFrameError as error:
-            raise self._break_off(str(error)) from error
+            raise self._break_off(error) from error
 
     async def exchange(
         self, key: ApiKey, version: int, body: bytes, *, timeout_s: float | None = None
@@ -268,7 +269,7 @@ class PeerConnection:
                 self._requests.answer(frame)
                 self._places.give_back()
         except MalformedFrameError as error:
-            self._break_off(str(error))
+            self._break_off(error)
         except OSError as fault:
             self.abort(f"cannot allocate memory for the response: {fault}")
         if not self._requests:
@@ -337,8 +338,9 @@ class PeerConnection:
             reason = f"the connection was lost: {reason_of(error)}"
         self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
-    def _break_off(self, reason: str) -> BrokenProtocolError:
-        error = BrokenProtocolError(str(self.address), reason, may_have_arrived=True)
+    def _break_off(self, fault: MalformedFrameError) -> BrokenProtocolError:
+        kind = LongResponseError if isinstance(fault, LongFrameError) else BrokenProtocolError
+        error = kind(str(self.address), str(fault), may_have_arrived=True)
         self._finish(error)
         return error
 

@@ -42,6 +42,10 @@ class BrokenProtocolError(ConnectionLostError):
     """The peer's response has a wrong size, correlation id or body."""
 
 
+class LongResponseError(BrokenProtocolError):
+    """The peer's response is longer than this connection accepts."""
+
+
 class RequestTimedOutError(PeerError):
     """The deadline passed; later responses on the connection are lost with it.
 

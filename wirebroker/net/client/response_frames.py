@@ -23,6 +23,10 @@ _COPIED_BYTES: Final = 32 << 10
 _LENGTH: Final = Struct(">i")
 
 
+class LongFrameError(MalformedFrameError):
+    """A response is longer than the limit."""
+
+
 class ResponseFrames:
     """One connection's framing."""
 
@@ -78,7 +82,8 @@ class ResponseFrames:
         """Return the next complete response without its length, or None.
 
         Raises:
-            MalformedFrameError: The length is invalid, or above the limit.
+            LongFrameError: The length is above the limit.
+            MalformedFrameError: The length is invalid.
         """
         if self._large is not None:
             if self._large.missing_bytes:
@@ -90,7 +95,7 @@ class ResponseFrames:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer, self._start)
         if not 4 <= length <= self._most_bytes:
-            raise MalformedFrameError(self._length_error(length))
+            raise self._length_error(length)
         begin = self._start + 4
         stop = begin + length
         if stop <= self._end:
@@ -105,13 +110,14 @@ class ResponseFrames:
             self._start = self._end = 0
         return None
 
-    def _length_error(self, length: int) -> str:
+    def _length_error(self, length: int) -> MalformedFrameError:
         start = bytes(self._buffer[self._start : self._start + 4])
         if start == b"HTTP":
-            return "an HTTP server responded, not a Kafka broker"
+            return MalformedFrameError("an HTTP server responded, not a Kafka broker")
         if start[:2] == b"\x15\x03":
-            return "the server requires TLS"
-        return f"invalid response length: {length} bytes, not 4 to {self._most_bytes}"
+            return MalformedFrameError("the server requires TLS")
+        kind = LongFrameError if length > self._most_bytes else MalformedFrameError
+        return kind(f"invalid response length: {length} bytes, not 4 to {self._most_bytes}")
 
     def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
         frame, rest = self._buffer[begin:stop], self._buffer[stop : self._end]

@@ -143,7 +143,7 @@ async def test_long_values_are_cut_but_one_record_is_whole(tmp_path):
         await write(c, 0, b"x" * 1000, time_ms=1000)
         (record,) = (await read_page(c, ReadQuery(TOPIC, max_value_bytes=10))).records
         assert (record.value, record.value_length, record.is_cut) == (b"x" * 10, 1000, True)
-        assert record.headers == [("trace", b"x" * 10)]
+        assert (list(record.headers), record.header_count) == ([], 1)
         whole = await read_record(c, TOPIC, 0, 0)
         assert whole is not None
         assert (whole.value, whole.is_cut, whole.key) == (b"x" * 1000, False, b"key")

@@ -11,6 +11,7 @@ from wirebroker.net.client.errors import (
     BrokenProtocolError,
     CannotConnectError,
     ConnectionLostError,
+    LongResponseError,
     RequestTimedOutError,
     UnsupportedVersionError,
 )
@@ -175,7 +176,7 @@ async def test_too_long_response_closes_the_connection():
     task = begun(heartbeat(connection))
     await turns()
     peer.link.send((10_001).to_bytes(4))
-    with pytest.raises(BrokenProtocolError, match="invalid response length: 10001 bytes"):
+    with pytest.raises(LongResponseError, match="invalid response length: 10001 bytes"):
         await task
 
 

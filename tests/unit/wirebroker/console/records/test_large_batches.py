@@ -1,0 +1,190 @@
+"""Large batches are read one at a time by the whole console, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import io
+import json
+
+import pytest
+
+from tests.support.brokers.collectors import collecting
+from tests.support.brokers.servers import ONE_NODE, running
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.client.errors import ClientError
+from wirebroker.client.topics.topics import create_topics
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.codec import Codec
+from wirebroker.console.records.downloads import CutDownloadError, download
+from wirebroker.console.records.pages import read_page, read_record
+from wirebroker.console.records.queries import ReadQuery, SearchQuery
+from wirebroker.console.records.search import search
+from wirebroker.console.records.tail import tail
+
+TOPIC = "orders"
+LARGE = 2 << 20
+SETTINGS = {"message.max.bytes": "30000000"}
+# Of a large record, compressed or not, and of many small ones.
+BATCHES = {
+    "a large batch": ([b"a" * LARGE], Codec.NONE),
+    "a batch that decompresses to a large one": ([b"b" * LARGE], Codec.ZSTD),
+    "many records, compressed": ([b"%06d" % number * 50 for number in range(4000)], Codec.ZSTD),
+    "many records": ([b"%06d" % number * 100 for number in range(4000)], Codec.NONE),
+}
+
+
+@contextlib.asynccontextmanager
+async def cluster(directory, *, partitions: int = 1):
+    async with running(directory, settings=ONE_NODE | SETTINGS) as server:
+        host, port = server.address
+        async with collecting(f"{host}:{port}") as collector:
+            await create_topics(collector.client, {TOPIC: partitions}, configs={})
+            yield collector
+
+
+async def write(collector, values, codec, *, partition: int = 0) -> None:
+    records = [(None, value, ()) for value in values]
+    batch = build_batch(records, timestamp_ms=1000, codec=codec)
+    data = [{"index": partition, "records": batch}]
+    topic_data = [{"name": TOPIC, "partition_data": data}]
+    body = {"acks": -1, "timeout_ms": 5000, "topic_data": topic_data}
+    written = await collector.client.request_of(1, ApiKey.PRODUCE, body, at_most=12)
+    assert written.responses[0].partition_responses[0].error_code == 0
+
+
+async def write_all(collector, *, partition: int = 0) -> list[bytes]:
+    values: list[bytes] = []
+    for written, codec in BATCHES.values():
+        for batch in (written, [b"small"]):
+            await write(collector, batch, codec, partition=partition)
+            values += batch
+    return values
+
+
+async def downloaded(collector, form: str = "jsonl", **query) -> bytes:
+    chunks = download(collector, SearchQuery(TOPIC, **query), form)
+    return b"".join([chunk async for chunk in chunks])
+
+
+async def test_a_download_has_all_records_in_order(tmp_path):
+    async with cluster(tmp_path) as c:
+        values = [value.decode() for value in await write_all(c)]
+        lines = (await downloaded(c)).splitlines()
+        assert [json.loads(line)["value"] for line in lines] == values
+        csv.field_size_limit(LARGE + 1)
+        rows = list(csv.DictReader(io.StringIO((await downloaded(c, "csv")).decode(), newline="")))
+        assert [row["value"] for row in rows] == values
+
+
+async def test_downloads_of_several_partitions_take_turns(tmp_path):
+    async with cluster(tmp_path, partitions=3) as c:
+        written = [await write_all(c, partition=partition) for partition in range(3)]
+        for lines in await asyncio.gather(*(downloaded(c) for _ in range(3))):
+            rows = [json.loads(line) for line in lines.splitlines()]
+            for partition, values in enumerate(written):
+                offsets = [row["offset"] for row in rows if row["partition"] == partition]
+                assert offsets == list(range(len(values)))
+
+
+async def test_a_slow_reader_does_not_keep_the_turn(tmp_path):
+    async with cluster(tmp_path) as c:
+        values = await write_all(c)
+        slow = download(c, SearchQuery(TOPIC), "jsonl")
+        hits = search(c, SearchQuery(TOPIC, limit=1000), lambda _: None)
+        assert await anext(slow) == b""
+        first, hit = await anext(slow), await anext(hits)
+        assert hit.value == values[0][:512]
+        assert len((await downloaded(c)).splitlines()) == len(values)
+        await hits.aclose()
+        rest = [chunk async for chunk in slow]
+        assert len(b"".join([first, *rest]).splitlines()) == len(values)
+
+
+async def test_a_search_finds_records_in_all_batches(tmp_path):
+    async with cluster(tmp_path) as c:
+        values = await write_all(c)
+        progress: list = []
+        for text in ("aaaa", "bbbb", "003999", "small"):
+            hits = search(c, SearchQuery(TOPIC, text=text), progress.append)
+            offsets = [record.offset async for record in hits]
+            expected = [at for at, value in enumerate(values) if text.encode() in value]
+            assert offsets == expected[:100], text
+        assert progress[-1].notes == ()
+        assert progress[-1].scanned == len(values)
+
+
+async def test_a_search_takes_up_a_batch_with_more_hits_than_a_list(tmp_path):
+    async with cluster(tmp_path) as c:
+        values, codec = BATCHES["many records, compressed"]
+        await write(c, values, codec)
+        reads = 0
+        hits = tail(c, ReadQuery(TOPIC, positions={0: 0}))
+        for offset in range(len(values)):
+            record = await anext(hits)
+            assert (record.offset, record.value) == (offset, values[offset][:512])
+            reads += 1
+        await hits.aclose()
+        assert reads == len(values)
+
+
+async def test_pages_have_the_records_of_large_batches(tmp_path):
+    async with cluster(tmp_path) as c:
+        values = await write_all(c)
+        page = await read_page(c, ReadQuery(TOPIC, start="start", limit=4))
+        assert [record.offset for record in page.records] == [0, 1, 2, 3]
+        page = await read_page(c, ReadQuery(TOPIC, start="end", limit=500))
+        assert page.notes == ()
+        offsets = [record.offset for record in page.records]
+        assert offsets == list(range(len(values) - 500, len(values)))[::-1]
+        whole = await read_record(c, TOPIC, 0, 0)
+        assert whole is not None
+        assert (whole.value_length, whole.is_cut) == (LARGE, True)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+async def test_a_download_ends_at_a_batch_that_is_skipped(tmp_path, codec):
+    async with cluster(tmp_path) as c:
+        await write(c, [b"before"], Codec.NONE)
+        await write(c, [bytes(17 << 20)], codec)
+        await write(c, [b"after"], Codec.NONE)
+        with pytest.raises(CutDownloadError, match="offset 1 of orders-0 has more than 16 MiB"):
+            await downloaded(c)
+        progress: list = []
+        hits = search(c, SearchQuery(TOPIC), progress.append)
+        assert [record.value async for record in hits] == [b"before", b"after"]
+        assert "has more than 16 MiB" in progress[-1].notes[0]
+
+
+async def test_a_batch_that_is_too_large_for_any_connection_is_an_error(tmp_path, monkeypatch):
+    async with cluster(tmp_path) as c:
+        await write(c, [b"a" * LARGE], Codec.NONE)
+        connections = c.record_connections
+        monkeypatch.setattr(type(connections), "large", type(connections).small)
+        message = "orders has a batch that is too large for the console.*wirebroker consume"
+        with pytest.raises(ClientError, match=message):
+            await downloaded(c)
+        with pytest.raises(ClientError, match=message):
+            await read_page(c, ReadQuery(TOPIC, start="start"))
+
+
+async def test_only_one_large_batch_is_scanned_at_a_time(tmp_path, monkeypatch):
+    async with cluster(tmp_path) as c:
+        await write_all(c)
+        turns = 0
+
+        async def counted(*arguments):
+            nonlocal turns
+            if c.turn.locked():
+                turns += 1
+            return await in_thread(*arguments)
+
+        monkeypatch.setattr("wirebroker.console.records.topic_reader.in_thread", counted)
+        async with c.turn:
+            waiting = asyncio.create_task(downloaded(c))
+            await in_thread(Work.RECORDS, int)
+            assert not waiting.done()
+        await waiting
+        assert turns > len(BATCHES)
