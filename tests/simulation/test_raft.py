@@ -11,6 +11,7 @@ import pytest
 
 from tests.simulation.raft.raft_world import RaftWorld
 from tests.support.harness.budget import Budget
+from wirebroker.coordinator.raft.model.log_point import RaftBatch
 
 SECONDS = 20
 
@@ -67,6 +68,20 @@ def test_ten_thousand_schedules(part, request, capsys):
     with capsys.disabled():
         print(f"\n  raft: seed {seed}, {totals}")  # noqa: T201
     assert not failed, "\n".join(failed)
+
+
+def test_leader_needs_what_was_committed_up_to_its_epoch():
+    """The leader of a later epoch may be down, with a majority that has its records."""
+    world = RaftWorld(11)
+    world.run()
+    (leader,) = (node for node in world.nodes.values() if node.leads)
+    epoch, end = leader.core.state.epoch, world.checks.committed_end
+    world.checks.log.append(RaftBatch(end, end + 1, epoch + 1, (), 10_000))
+    world.checks.commit_epochs.append(epoch + 1)
+    world.properties.check()
+    world.checks.commit_epochs[-1] = epoch
+    with pytest.raises(AssertionError, match="lacks RaftBatch"):
+        world.properties.check()
 
 
 def test_same_seed_gives_same_run():

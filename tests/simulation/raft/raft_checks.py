@@ -16,7 +16,7 @@ up to there. The names are those of the Raft paper; raft_properties.py has those
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ class RaftChecks:
         life = (node.key, node.life)
         other = self.leaders.setdefault(epoch, life)
         assert other == life, f"epoch {epoch} has two leaders: {other[0]} and {life[0]}"
-        # Votes can arrive after a later epoch has begun; its records are unknown to this leader.
-        earlier = self.log[: bisect_left(self.commit_epochs, epoch)]
-        committed_end = earlier[-1].end_offset if earlier else 0
-        contents = node.disk.contents
-        assert contents.end_offset >= committed_end, (
-            f"leader {node.node_id} of epoch {epoch} ends at {contents.end_offset},"
-            f" but {committed_end} was committed in an earlier epoch"
-        )
+        self.has_committed_by(node, epoch - 1)
+
+    def has_committed_by(self, leader: RaftNode, epoch: int) -> None:
+        """Check that a leader has everything that was committed in an epoch or before it.
+
+        It may not know of a later epoch yet, and lacks the records committed in that one.
+        """
+        contents = leader.disk.contents
         stored = {batch.base_offset: batch for batch in contents.batches}
-        for batch in earlier:
-            if batch.base_offset >= contents.start_offset:
-                assert stored.get(batch.base_offset) == batch, (
-                    f"leader {node.node_id} of epoch {epoch} lacks committed {batch}"
-                )
+        for batch in self.log[: bisect_right(self.commit_epochs, epoch)]:
+            is_stored = stored.get(batch.base_offset) == batch
+            assert batch.end_offset <= contents.start_offset or is_stored, (
+                f"leader {leader.node_id} lacks {batch}, committed in epoch {epoch} or before"
+            )
 
     def appended(self, node: RaftNode, batch: RaftBatch) -> None:
         batches = node.disk.contents.batches
