@@ -9,9 +9,13 @@ from collections import Counter
 
 import pytest
 
+from tests.simulation.raft.raft_addresses import endpoints_of
+from tests.simulation.raft.raft_disk import RaftDisk, RaftSnapshot, formatted_controls
 from tests.simulation.raft.raft_world import RaftWorld
 from tests.support.harness.budget import Budget
-from wirebroker.coordinator.raft.model.log_point import RaftBatch
+from wirebroker.codecs.records.control import Voter
+from wirebroker.coordinator.raft.model.log_point import FORMATTED_SNAPSHOT, LogPoint, RaftBatch
+from wirebroker.coordinator.raft.model.voter_set import VoterSet
 
 SECONDS = 20
 
@@ -82,6 +86,37 @@ def test_leader_needs_what_was_committed_up_to_its_epoch():
     world.checks.commit_epochs[-1] = epoch
     with pytest.raises(AssertionError, match="lacks RaftBatch"):
         world.properties.check()
+
+
+def test_crash_may_undo_unsynced_changes_of_voters():
+    one, two, three = (voters_with(count) for count in (1, 2, 3))
+    disk = RaftDisk(VoterSet())
+    disk.add_snapshot(RaftSnapshot(FORMATTED_SNAPSHOT, formatted_controls(one), ()))
+    disk.write("append", RaftBatch(0, 1, 1, (two.to_record(),), None))
+    disk.end_sync(disk.begin_sync())
+    assert disk.voters_after_crash() == {two}
+    disk.write("truncate", 0)
+    disk.write("append", RaftBatch(0, 1, 2, (three.to_record(),), None))
+    assert disk.load()[1].last_voters == three
+    assert disk.voters_after_crash() == {two, one, three}
+    disk.end_sync(disk.begin_sync())
+    assert disk.voters_after_crash() == {three}
+
+
+def test_crash_may_replace_the_log_by_a_later_snapshot():
+    one, two = voters_with(1), voters_with(2)
+    disk = RaftDisk(VoterSet())
+    disk.write("append", RaftBatch(0, 9, 1, (two.to_record(),), None))
+    disk.end_sync(disk.begin_sync())
+    disk.add_snapshot(RaftSnapshot(LogPoint(2, 4), formatted_controls(one), ()))
+    assert disk.voters_after_crash() == {one}
+
+
+def voters_with(count: int) -> VoterSet:
+    return VoterSet(
+        Voter(node_id, node_id.to_bytes(16), endpoints_of(node_id), 0, 1)
+        for node_id in range(1, count + 1)
+    )
 
 
 def test_same_seed_gives_same_run():

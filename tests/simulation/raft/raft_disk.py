@@ -70,6 +70,15 @@ class LogContents:
     def end_offset(self) -> int:
         return self.batches[-1].end_offset if self.batches else self.start_offset
 
+    @property
+    def replacing_snapshot(self) -> LogPoint | None:
+        """The newest snapshot, if the log has lost records that it contains."""
+        latest = max(self.snapshots, default=None)
+        last_epoch = self.batches[-1].epoch if self.batches else 0
+        if latest is None or latest <= (last_epoch, self.end_offset):
+            return None
+        return latest if latest.offset > self.start_offset else None
+
     def apply(self, write: tuple) -> None:
         match write:
             case ("append", batch):
@@ -218,29 +227,41 @@ class RaftDisk:
             epochs=epochs,
             snapshots=[(point, len(content)) for point, content in contents.snapshots.items()],
         )
-        history = VoterHistory(self.static_voters)
-        applied: list[RaftBatch] = []
-        latest = log.latest_snapshot
-        if latest is not None:
-            snapshot = RaftSnapshot.decode(contents.snapshots[latest])
-            history.reset(latest.offset - 1, snapshot.controls)
-            applied = list(snapshot.applied)
-        for batch in contents.batches:
-            if latest is None or batch.base_offset >= latest.offset:
-                history.add(batch)
+        history, applied = self._read(contents)
         election = ElectionState()
         if self.quorum_state is not None:
             election = decode_election_state(self.quorum_state)
         return log, history, election, applied
 
+    def voters_after_crash(self) -> set[VoterSet]:
+        """Return the voters that may count after a crash, which keeps any prefix of the writes."""
+        contents = self.durable.copy()
+        found = {self._read(contents)[0].last_voters}
+        for write in self._unsynced:
+            contents.apply(write)
+            if write[0] != "append" or write[1].controls:
+                found.add(self._read(contents)[0].last_voters)
+        return found
+
     def _begin_at_newest_snapshot(self) -> None:
         """Replace the log by a snapshot whose records it has lost."""
-        latest = max(self.contents.snapshots, default=None)
-        last_epoch = self.contents.batches[-1].epoch if self.contents.batches else 0
-        if latest is None or latest <= (last_epoch, self.contents.end_offset):
-            return
-        if latest.offset > self.contents.start_offset:
+        latest = self.contents.replacing_snapshot
+        if latest is not None:
             self.install(RaftSnapshot.decode(self.contents.snapshots[latest]))
+
+    def _read(self, contents: LogContents) -> tuple[VoterHistory, list[RaftBatch]]:
+        """Return the voters in a log, and what its last snapshot applied."""
+        history = VoterHistory(self.static_voters)
+        applied: list[RaftBatch] = []
+        latest = max(contents.snapshots, default=None)
+        if latest is not None:
+            snapshot = RaftSnapshot.decode(contents.snapshots[latest])
+            history.reset(latest.offset - 1, snapshot.controls)
+            applied = list(snapshot.applied)
+        for batch in () if contents.replacing_snapshot else contents.batches:
+            if latest is None or batch.base_offset >= latest.offset:
+                history.add(batch)
+        return history, applied
 
 
 def formatted_controls(voters: VoterSet) -> tuple[ControlRecord, ...]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.simulation.raft.raft_node import RaftNode
     from tests.simulation.raft.raft_world import RaftWorld
     from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+    from wirebroker.coordinator.raft.model.voter_set import VoterSet
 
 FAULTS_MS = 12_000
 
@@ -158,13 +159,8 @@ class RaftFaults:
         """Replace a disk, if the remaining voters are a majority whatever set of them counts."""
         node = self._some_node()
         nodes = self.world.nodes.values()
-        voter_sets = [
-            other.core.history.last_voters for other in nodes if other.replica is not None
-        ]
-        if len(voter_sets) < len(self.world.nodes) or len(set(voter_sets)) != 1:
-            return
-        voters = voter_sets[0]
-        if any(other.core.history.kraft_version == 0 for other in nodes):
+        voters = self._certain_voters()
+        if voters is None or any(other.core.history.kraft_version == 0 for other in nodes):
             return
         dead = sum(self.is_wiped(key) for key in voters.keys) + voters.is_voter(node.key)
         if dead and dead > (len(voters) - 1) // 2:
@@ -172,3 +168,18 @@ class RaftFaults:
         self.world.counts["wiped disks"] += 1
         self.crash(node)
         node.wipe()
+
+    def _certain_voters(self) -> VoterSet | None:
+        """Return the voters that count on every node, also after crashes; None if they may differ.
+
+        The disk of a node may still contain a change of voters that the node has truncated. If a
+        crash brings back a leader's own removal, its vote cannot replace that of the wiped voter:
+        it is no candidate, and its log is longer than those of the others.
+        """
+        nodes = self.world.nodes.values()
+        if any(node.replica is None for node in nodes):
+            return None
+        found = {node.core.history.last_voters for node in nodes}
+        for node_id in self.world.node_ids:
+            found |= self.world.nodes[node_id].disk.voters_after_crash()
+        return found.pop() if len(found) == 1 else None
