@@ -116,6 +116,12 @@ class GroupMachine(RuleBasedStateMachine):
         partly = type(groups)(log=log, image=groups.shard.image)
         assert partly.durable() == durable, "partial compaction does"
 
+    @invariant()
+    def work_that_heartbeats_wait_for_is_under_way(self) -> None:
+        group = self.groups.shard.groups.get("g")
+        if group is not None and group.background_work is not None:
+            assert self.groups.effects or self.groups.running, "an assignment is never computed"
+
     # -- the end -----------------------------------------------------------------------------
 
     def teardown(self) -> None:

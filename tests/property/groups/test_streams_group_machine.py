@@ -32,6 +32,7 @@ from tests.support.coordinators.streams_kit import (
     topology,
 )
 from wirebroker.coordinator.groups.streams import task_assignment
+from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
 
 # "t" exists at first. The internal topics are created when a heartbeat requests them.
 TOPOLOGY = topology(
@@ -55,7 +56,7 @@ class StreamsGroupMachine(ReconcilingMachine):
         self.standby_count = 0
 
     @initialize(
-        most_at_once=st.sampled_from([1_000, 1_000, 5]),
+        most_at_once=st.sampled_from([1_000, 5]),
         standby_count=st.integers(0, 2),
         delay_ms=st.sampled_from([0, 3_000]),
         process=PROCESSES,
@@ -80,9 +81,10 @@ class StreamsGroupMachine(ReconcilingMachine):
     # -- clients -----------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.clients) < MOST_CLIENTS)
-    @rule(process=PROCESSES, instance=INSTANCES)
-    def another_client(self, process: str, instance: str | None) -> None:
-        self.start_client(process, instance)
+    @rule(process=PROCESSES, instance=INSTANCES, fails=SELDOM)
+    def another_client(self, process: str, instance: str | None, *, fails: bool) -> None:
+        with self.log(fails=fails):
+            self.start_client(process, instance)
 
     def start_client(self, process: str, instance: str | None) -> None:
         instance = self.free_instance(instance)
@@ -102,8 +104,10 @@ class StreamsGroupMachine(ReconcilingMachine):
             self.send(self.client(which), loses=loses, creates=creates)
 
     @precondition(lambda self: self.away)
-    @rule(which=SOME, keeps_id=st.booleans(), is_restarted=st.booleans())
-    def static_member_returns(self, which: int, *, keeps_id: bool, is_restarted: bool) -> None:
+    @rule(which=SOME, keeps_id=st.booleans(), is_restarted=st.booleans(), fails=SELDOM)
+    def static_member_returns(
+        self, which: int, *, keeps_id: bool, is_restarted: bool, fails: bool
+    ) -> None:
         client = self.away.pop(which % len(self.away))
         if not keeps_id:
             client.member_id = self.new_id()
@@ -111,13 +115,17 @@ class StreamsGroupMachine(ReconcilingMachine):
         if is_restarted:
             client.process = self.new_id()
         self.clients.append(client)
-        self.send(client)
+        with self.log(fails=fails):
+            self.send(client)
 
     # -- environment -------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from(["t", "r", "log"]), count=st.integers(1, 5))
-    def recreate_topic(self, name: str, count: int) -> None:
-        """Delete a topic; the source topic is created again by its owner, maybe smaller."""
+    @rule(name=st.sampled_from(["t", "r", "log"]), count=st.integers(1, 5), is_whole=st.booleans())
+    def recreate_topic(self, name: str, count: int, *, is_whole: bool) -> None:
+        """Delete a topic; the source topic is created again by its owner, maybe smaller.
+
+        With `is_whole` the owner also creates the internal topics again, so the group stays ready.
+        """
         topics = self.groups.shard.image.topics
         if name not in topics:
             return
@@ -126,9 +134,12 @@ class StreamsGroupMachine(ReconcilingMachine):
             for other in ("r", "log"):
                 if other in topics:
                     self.groups.delete_topic(other)
-            self.topic_ids += 1
             self.partitions = count
-            self.groups.create_topic("t", self.topic_ids, partitions=count)
+            self.topic_ids += 1
+            for number, each in enumerate(("t", "r", "log") if is_whole else ("t",)):
+                # Topics that a heartbeat requests have ids below 250.
+                topic_id = self.topic_ids + 1_000 * number
+                self.groups.create_topic(each, topic_id, partitions=count)
 
     @rule(count=st.integers(0, 2))
     def change_standby_tasks(self, count: int) -> None:
@@ -169,6 +180,15 @@ class StreamsGroupMachine(ReconcilingMachine):
             for subtopology_id, partition in client.active:
                 is_known = member.active_task_epoch(subtopology_id, partition) is not None
                 assert is_known, f"{client} processes an unknown task"
+
+    @invariant()
+    def topics_that_were_checked_are_those_of_the_epoch(self) -> None:
+        group, shard = self.groups.shard.groups.get("g"), self.groups.shard
+        if not isinstance(group, StreamsGroup) or group.checked_topics is not shard.image.topics:
+            return
+        assert group.topology is not None, "topics are checked for a topology"
+        present = shard.topic_hashes.of_group(group.topology.required_topics)
+        assert group.metadata_hash == present, "a change of topics is forgotten"
 
     # -- the end -----------------------------------------------------------------------------
 
