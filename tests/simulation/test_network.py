@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,6 +72,17 @@ class Scene:
         answer = await link.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request, timeout_s=_WAIT_S)
         assert answer.responses[0].partition_responses[0].error_code == 0
 
+    async def lose(self, link: Link) -> None:
+        """Send a request whose link breaks before its response."""
+        request = fetch_request({(TOPIC, 0): 1}, max_wait_ms=int(_WAIT_S * 1000))
+        with pytest.raises(LinkLostError):
+            await link.ask(ApiKey.FETCH, FETCH_VERSION, request, timeout_s=_LONG_S)
+
+    def close_connections(self) -> None:
+        """Close all connections as a faulty broker may."""
+        for connection in list(self.table._connections):
+            connection.close()
+
     async def fetch(self, link: Link, offset: int, *, max_wait_ms: int = 0) -> bytes:
         request = fetch_request({(TOPIC, 0): offset}, max_wait_ms=max_wait_ms)
         answer = await link.ask(ApiKey.FETCH, FETCH_VERSION, request, timeout_s=_WAIT_S)
@@ -82,6 +94,14 @@ def scene() -> Iterator[Scene]:
     instance = Scene()
     yield instance
     instance.close()
+
+
+@pytest.fixture
+def failures(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """The failures that the network reports, which end no world."""
+    reported: list[BaseException] = []
+    monkeypatch.setattr(scene.world, "failed", reported.append)
+    return reported
 
 
 def test_incomplete_request_times_out_on_the_simulated_clock(scene: Scene) -> None:
@@ -113,6 +133,50 @@ def test_idle_connections_are_closed_on_the_simulated_clock(scene: Scene) -> Non
         await pause(idle_s / 10 + 60)
         assert scene.table.metrics.connections_expired == {"PLAINTEXT": 2}  # the admin's as well
         assert link.is_closed
+
+    scene.run(live)
+
+
+def test_idle_connections_may_be_closed_while_a_request_is_on_its_way(
+    scene: Scene, failures: list[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def live() -> None:
+        link = scene.open()
+        await scene.produce(link, b"a")
+        idle_s = scene.table.settings.connections_max_idle_ms / 1000
+        await pause(idle_s - 1)
+        monkeypatch.setattr(scene.world.network, "delay", lambda: idle_s / 10 + 60)
+        await scene.lose(link)
+        assert scene.table.metrics.connections_expired == {"PLAINTEXT": 2}
+        assert not failures
+
+    scene.run(live)
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "idle_s"),
+    [(_WAIT_S, 60), (0, 60), (0, 1)],
+    ids=["not idle, request on its way", "not idle, request received", "quiet, request received"],
+)
+def test_detects_a_connection_closed_without_a_reason(
+    scene: Scene,
+    failures: list[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    delay_s: float,
+    idle_s: int,
+) -> None:
+    async def live() -> None:
+        link = scene.open()
+        await scene.produce(link, b"a")
+        settings = replace(scene.table.settings, connections_max_idle_ms=idle_s * 1000)
+        monkeypatch.setattr(scene.table, "settings", settings)
+        monkeypatch.setattr(scene.world.network, "delay", lambda: delay_s)
+        losing = scene.client.spawn(scene.lose(link))
+        await pause(2)
+        scene.close_connections()
+        await losing
+        [failure] = failures
+        assert "instead of answering client FETCH" in str(failure)
 
     scene.run(live)
 

@@ -41,6 +41,11 @@ class Host:
         """Whether it closes connections because it is shutting down."""
         return self._broker.is_stopping
 
+    def closes_after(self, quiet_s: float) -> bool:
+        """Return whether a connection on which nothing arrived for so long may be closed."""
+        idle_ms = self._table.settings.connections_max_idle_ms
+        return 0 <= idle_ms <= quiet_s * 1000
+
     def arrived(self, exchange: Exchange) -> None:
         self._arrived[exchange.correlation_id] = exchange
 

@@ -43,7 +43,16 @@ class LinkLostError(Exception):
 
 
 class Exchange:
-    __slots__ = ("correlation_id", "is_stale", "key", "link", "note", "request", "version")
+    __slots__ = (
+        "correlation_id",
+        "has_arrived",
+        "is_stale",
+        "key",
+        "link",
+        "note",
+        "request",
+        "version",
+    )
 
     def __init__(
         self, link: Link, key: ApiKey, version: int, request: Mapping[str, Any], number: int
@@ -53,6 +62,8 @@ class Exchange:
         self.version = version
         self.request = request
         self.correlation_id = number
+        # Whether the broker could have received some of the request.
+        self.has_arrived = False
         # Whether the client had closed the link before the request was served.
         self.is_stale = False
         self.note: Any = None
@@ -81,6 +92,8 @@ class Link:
         self._waiter: asyncio.Future[Any] | None = None
         # Arrival time of the last bytes sent to the broker.
         self._arrives_at = 0.0
+        # Time of the last arrival.
+        self._arrived_at = 0.0
         self._is_slow = network.random.random() < _SLOW
         self._takes_soon = False
         # An incomplete response.
@@ -182,6 +195,8 @@ class Link:
             return
         assert exchange is not None
         host.arrived(exchange)
+        exchange.has_arrived = True
+        self._arrived_at = self._network.loop.time()
         transport.incoming += data
         transport.changed()
 
@@ -231,12 +246,19 @@ class Link:
             self._closed_by(host, has_received_all=not transport.incoming)
 
     def _closed_by(self, host: Host, *, has_received_all: bool) -> None:
-        """Report the broker's close to the client; fail if a received request has no response."""
-        if self._exchange is not None and has_received_all and not host.is_stopping:
-            name = self._exchange.name
+        """Report the broker's close to the client; fail if a request lost its response by it."""
+        exchange = self._exchange
+        is_excused = not has_received_all or host.is_stopping
+        if exchange is not None and not is_excused and not self._seems_idle(host, exchange):
+            name = exchange.name
             error = AssertionError(f"the broker closes a connection instead of answering {name}")
             self._network.observer.failed(error)
         self._network.later(self._network.delay(), self.break_off)
+
+    def _seems_idle(self, host: Host, exchange: Exchange) -> bool:
+        """Return whether the connection seems idle to a broker because a request is on its way."""
+        quiet_s = self._network.loop.time() - self._arrived_at
+        return not exchange.has_arrived and host.closes_after(quiet_s)
 
     # -- to the client -----------------------------------------------------------------------
 
