@@ -132,7 +132,7 @@ public final class Nodes implements AutoCloseable {
     }
 
     /** A value as a file of settings has it. */
-    static String text(Object value) {
+    public static String text(Object value) {
         if (value instanceof List<?> list) return list.stream()
             .map(String::valueOf)
             .collect(Collectors.joining(","));

@@ -136,10 +136,10 @@ class StreamsGroupMachine(ReconcilingMachine):
                     self.groups.delete_topic(other)
             self.partitions = count
             self.topic_ids += 1
-            for number, each in enumerate(("t", "r", "log") if is_whole else ("t",)):
+            for number, created in enumerate(("t", "r", "log") if is_whole else ("t",)):
                 # Topics that a heartbeat requests have ids below 250.
                 topic_id = self.topic_ids + 1_000 * number
-                self.groups.create_topic(each, topic_id, partitions=count)
+                self.groups.create_topic(created, topic_id, partitions=count)
 
     @rule(count=st.integers(0, 2))
     def change_standby_tasks(self, count: int) -> None:
