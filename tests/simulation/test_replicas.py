@@ -14,6 +14,7 @@ import pytest
 from tests.simulation.cluster.cluster_schedules import first_failure, run_schedules
 from tests.simulation.cluster.replica_world import ReplicaWorld
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
+from tests.support.replicas.broker_cluster import stored
 from wirebroker.api.data import partition_reads
 from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
@@ -37,6 +38,29 @@ def test_acknowledged_records_are_on_all_replicas_in_every_schedule(
 ) -> None:
     totals = run_schedules(ReplicaWorld, request, capsys, seconds=SECONDS, name="replicas")
     assert totals["records acknowledged"]
+
+
+class _LateRecordWorld(ReplicaWorld):
+    """A leader appends a record when the replicas have already been at rest."""
+
+    storm_s = 0.5
+
+    async def _calm(self) -> None:
+        await super()._calm()
+        leader = self.leader(0)
+        assert leader is not None
+        log = leader.partition().log
+        end = log.log_end_offset
+        self.processes[leader.node_id].spawn(leader.produce(b"late"))
+        while log.log_end_offset == end:
+            await pause(0.0001)
+
+
+def test_replicas_are_compared_when_the_last_record_is_replicated() -> None:
+    world = _LateRecordWorld(1)
+    world.run()
+    for node_id in world.state(0).replicas:
+        assert b"late" in stored(world.cluster[node_id].partition())
 
 
 def test_killed_node_writes_and_sends_nothing() -> None:

@@ -120,8 +120,6 @@ class MovingGroupsWorld(CoordinatorWorld):
     async def _calm(self) -> None:
         await super()._calm()
         await self._settle()
-        # Until the records of the last heartbeats are replicated.
-        await super()._calm()
 
     async def _settle(self) -> None:
         for _ in range(_MOST_ROUNDS):

@@ -146,6 +146,8 @@ class ReplicaWorld:
             self._misfortune()
         await asyncio.gather(*clients, self._victim)
         await self._calm()
+        # A session of a silent member may have ended since, which appends records.
+        await self._rest()
         self._check()
 
     def topics(self) -> tuple[str, ...]:
@@ -320,8 +322,12 @@ class ReplicaWorld:
         self.slowest_s = 0.005
 
     async def _calm(self) -> None:
-        """End all network faults and wait until all replicas are equal."""
+        """End all network faults, and let all clients finish."""
         self.end_faults()
+        await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait until all replicas have all records; none is appended before the next await."""
         deadline = self.loop.time() + _CALM_S
         while not self._is_at_rest():
             assert self.loop.time() < deadline, self._why()

@@ -18,7 +18,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from tests.simulation.cluster.replica_clients import IdempotentWriter
-from tests.simulation.cluster.replica_world import ReplicaWorld
 from tests.simulation.cluster.service_world import ServiceWorld
 from tests.simulation.cluster.share_consumers import ShareConsumer
 from tests.simulation.cluster.share_deliveries import Attempt, Epochs, Owner, ShareDeliveries
@@ -299,7 +298,6 @@ class ShareWorld(ServiceWorld):
         while not self._is_done():
             assert self.loop.time() < deadline, f"records remain: {self._remaining()}"
             await asyncio.gather(*(consumer.take_turn() for consumer in self.consumers))
-        await ReplicaWorld._calm(self)
 
     def _remaining(self) -> dict[str, tuple[int, int]]:
         """Return the start offset and the end of the log of each unfinished share partition."""
