@@ -6,7 +6,7 @@ that decompress to 40 MiB, and nothing with a fixed threshold.
 Small blocks are scattered: after 3,000 TLS connections closed, 130 MB stay allocated until
 `give_back_free_pages` (11 ms).
 
-Both affect the whole process, so only a broker's process uses them.
+Both affect the whole process, so only the processes of a broker and of a console use them.
 """
 
 from __future__ import annotations

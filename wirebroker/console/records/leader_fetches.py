@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "Sequence[tuple[TopicPartition, Any]]"
 
 # Of the responses of all leaders that are read at a time, unless a first batch is larger.
-RESPONSE_BYTES: Final = 1 << 20
+RESPONSE_BYTES: Final = 512 << 10
 # Records of a range exist; this is for replicas that have them a little later.
 _WAIT_MS: Final = 100
 RETRY_S: Final = 0.2

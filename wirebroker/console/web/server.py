@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
+from wirebroker.base.malloc_tuning import give_back_large_blocks
 from wirebroker.base.signals import on_signal
 from wirebroker.console.audit.audit_log import AuditError, AuditLog
 from wirebroker.console.model.collector import Collector
@@ -99,6 +100,7 @@ def run(
     _check_certificate(settings)
     _check_audit_log(settings, clock)
     limit_client_lines()
+    give_back_large_blocks()
     listening = listening_socket(settings.host, settings.port)
     with listening:
         turn = asyncio.Lock()
