@@ -32,7 +32,13 @@ from wirebroker.codecs.records.layout import (
     OVERHEAD_BYTES,
     TRANSACTIONAL_FLAG,
 )
-from wirebroker.codecs.records.record import Headers, Record, encode_record, read_records
+from wirebroker.codecs.records.record import (
+    MOST_HEADERS,
+    Headers,
+    Record,
+    encode_record,
+    read_records,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,14 +223,17 @@ def batch_payload(
     return bytes(data) if codec is Codec.NONE else decompress(codec, data, max_bytes=max_bytes)
 
 
-def payload_records(payload: bytes, header: BatchHeader) -> Iterator[Record]:
-    """Iterate over the records of a batch's payload; see `iterate_records`."""
+def payload_records(
+    payload: bytes, header: BatchHeader, *, most_headers: int = MOST_HEADERS
+) -> Iterator[Record]:
+    """Iterate over the records of a batch's payload; see `iterate_records` and `read_records`."""
     return read_records(
         payload,
         count=header.record_count,
         base_offset=header.base_offset,
         base_timestamp=header.base_timestamp,
         append_time=header.max_timestamp if header.uses_log_append_time else None,
+        most_headers=most_headers,
     )
 
 

@@ -7,7 +7,7 @@ Source: KIP-82 and KIP-98; class DefaultRecord for what is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.primitives import read_varint, read_varlong, varint
@@ -29,17 +29,28 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
+# Of headers: a record's size is their only limit, as in Kafka.
+MOST_HEADERS: Final = (1 << 31) - 1
+
+
 def invalid_record(sentence: str) -> KafkaError:
     """Return the error for malformed records."""
     return KafkaError(ErrorCode.INVALID_RECORD, sentence)
 
 
 def read_records(  # noqa: PLR0912 - flat for speed
-    payload: bytes, *, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+    payload: bytes,
+    *,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    append_time: int | None,
+    most_headers: int = MOST_HEADERS,
 ) -> Iterator[Record]:
     """Iterate over decompressed records.
 
-    `append_time` is the timestamp of all records if the broker set it (LogAppendTime).
+    `append_time` is the timestamp of all records if the broker set it (LogAppendTime). A record
+    with more than `most_headers` is refused as malformed, before its headers take memory.
 
     Raises:
         KafkaError: INVALID_RECORD at the first malformed record, or after the last if count and
@@ -78,7 +89,7 @@ def read_records(  # noqa: PLR0912 - flat for speed
             if payload[position] == 0:
                 position += 1
             else:
-                headers, position = _read_headers(payload, position, record_end)
+                headers, position = _read_headers(payload, position, record_end, most_headers)
         except (MalformedFrameError, IndexError) as error:
             raise invalid_record(f"a record is cut off: {error}") from None
         if position != record_end:
@@ -99,8 +110,12 @@ def _read_bytes(payload: bytes, position: int, limit: int) -> tuple[bytes | None
     return payload[position:end], end
 
 
-def _read_headers(payload: bytes, position: int, limit: int) -> tuple[Headers, int]:
+def _read_headers(
+    payload: bytes, position: int, limit: int, most_headers: int
+) -> tuple[Headers, int]:
     count, position = read_varint(payload, position)
+    if count > most_headers:
+        raise invalid_record(f"a record has {count} headers, more than {most_headers}")
     if count < 0 or count * 2 > limit - position:
         raise MalformedFrameError(f"a record declares {count} headers")
     headers: list[tuple[str, bytes | None]] = []

@@ -154,7 +154,7 @@ class KafkaClient:
         return other
 
     def apart(self, *, max_response_bytes: int | None = None) -> KafkaClient:
-        """Return a client with separate connections, perhaps with another limit of responses."""
+        """Return a client with separate connections, optionally with another response limit."""
         other = copy(self)
         other._nodes = {}
         if max_response_bytes is not None:

@@ -42,7 +42,7 @@ def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
 
 
 def json_line_pieces(topic_partition: TopicPartition, record: Record) -> Iterator[bytes]:
-    """Yield the same as `json_line_of` in pieces, so that a large record is not copied whole."""
+    """Yield the same as `json_line_of` in pieces, to avoid a second copy of a large record."""
     headers = record.headers
     yield _AS_UTF8.encode(
         {
@@ -86,7 +86,7 @@ def _value_pieces(data: bytes | None, encoder: json.JSONEncoder) -> Iterator[byt
 
 
 def is_utf8(data: bytes) -> bool:
-    """Return whether data is UTF-8, without decoding it whole."""
+    """Return whether data is UTF-8, decoding a piece at a time."""
     try:
         for _ in text_pieces(data):
             pass

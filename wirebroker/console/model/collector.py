@@ -113,7 +113,7 @@ class Collector:
         settings: Of the cluster.
         snapshot: The newest one.
         details: What pages read themselves.
-        turn: Of large batches (`RecordConnections`).
+        turn: Lock for reading a large batch, which all clusters share (`RecordConnections`).
         kafka_user: The user of its login, for pages and the audit log.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -197,3 +198,8 @@ async def _chained(topic: str, first: bytes, chunks: AsyncIterator[bytes]) -> As
                 yield chunk
         except ClientError as error:
             raise CutDownloadError(f"a download of {topic} ended early: {error}") from None
+        except OSError as fault:
+            raise CutDownloadError(
+                f"a download of {topic} ended early: its temporary file in"
+                f" {tempfile.gettempdir()} (TMPDIR) cannot be written: {fault.strerror}"
+            ) from None

@@ -19,6 +19,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.console.pages.message_query import form_of, search_query, tail_query
 from wirebroker.console.pages.page import collector_of, console_of, topic_of
 from wirebroker.console.records.search import search as searched
+from wirebroker.console.records.tail import TailLosses
 from wirebroker.console.records.tail import tail as tailed
 from wirebroker.console.view.record_rows import record_row
 
@@ -55,8 +56,8 @@ class PassedRecords:
     """Records in order, and the latest progress, passed from a task to its reader.
 
     Attributes:
-        skipped: Records of a tail that were dropped because newer ones arrived before they were
-            read. A search waits instead.
+        losses: What a tail dropped because newer records arrived before they were read, or could
+            not read. A search waits instead; None for it.
         error: Why the task failed.
     """
 
@@ -67,26 +68,24 @@ class PassedRecords:
         "_records",
         "error",
         "is_done",
-        "is_tail",
-        "skipped",
+        "losses",
     )
 
-    def __init__(self, *, is_tail: bool = False) -> None:
-        self.is_tail = is_tail
+    def __init__(self, losses: TailLosses | None = None) -> None:
+        self.losses = losses
         self._records: deque[FoundRecord] = deque()
         self._progress: SearchProgress | None = None
         self._changed = asyncio.Event()
         self._free = asyncio.Event()
-        self.skipped = 0
         self.error: str | None = None
         self.is_done = False
 
     async def put(self, record: FoundRecord) -> None:
         """Add a record while at most 50 wait: a search waits for its reader, a tail drops one."""
         while len(self._records) >= _MOST_WAITING:
-            if self.is_tail:
+            if self.losses is not None:
                 self._records.popleft()
-                self.skipped += 1
+                self.losses.skipped += 1
             else:
                 self._free.clear()
                 await self._free.wait()
@@ -155,8 +154,9 @@ async def tail(request: Request) -> Response:
         query, record_filter = tail_query(found, form_of(request.query_params))
     except ValueError as error:
         return PlainTextResponse(f"{error}\n", status_code=400)
-    passed = PassedRecords(is_tail=True)
-    records = tailed(collector, query, record_filter)
+    losses = TailLosses()
+    passed = PassedRecords(losses)
+    records = tailed(collector, query, record_filter, losses)
     return _streamed(_passed_on(request, passed, records, pause_s=_TAIL_PAUSE_S))
 
 
@@ -212,9 +212,9 @@ def _html(
     return console_of(request).templates.render(
         "stream_part.html",
         # A tail has the newest record on top, a search its hits in order.
-        rows=rows[::-1] if passed.is_tail else rows,
+        rows=rows if passed.losses is None else rows[::-1],
         progress=progress,
-        skipped=passed.skipped,
+        losses=passed.losses,
         error=passed.error,
     )
 

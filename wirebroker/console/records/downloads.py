@@ -32,20 +32,24 @@ if TYPE_CHECKING:
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.records.queries import FoundRecord, SearchQuery
 
-# Whole records: a batch has at most 16 MiB.
+# Nothing is cut, because larger batches are skipped.
 _MOST_BYTES: Final = 16 << 20
 _MOST_HEADERS: Final = 10_000
 # Larger records become lines in pieces.
 _LARGE_BYTES: Final = 64 << 10
-# Of a package in memory; more is in a temporary file.
+# A package with more lines uses a temporary file.
 _MOST_UNREAD_BYTES: Final = 512 << 10
 _CHUNK_BYTES: Final = 256 << 10
-# So many bytes of lines, some 10 ms, are written before other work of the thread.
+# A package with so many is full: lines can be much longer than their records.
+_FULL_BYTES: Final = 16 << 20
+# After this many bytes (about 10 ms) the thread does other work.
 _PAUSE_BYTES: Final = 128 << 10
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 # Spreadsheets take such cells for formulas, which may run commands (CWE-1236).
-_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
+_FORMULA: Final = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001 - full-width forms count
 _NUMBER: Final = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
+
+_LONGEST_NUMBER: Final = 64
 
 
 class CutDownloadError(Exception):
@@ -100,13 +104,13 @@ class _Lines:
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(_MOST_UNREAD_BYTES)  # noqa: SIM115
-        # All, and before the last pause.
+        # Bytes written; of these, before the last pause.
         self._bytes = self._paused_bytes = 0
 
     @property
     def is_full(self) -> bool:
         """See Package."""
-        return False
+        return self._bytes >= _FULL_BYTES
 
     def add(self, found: list[FoundRecord]) -> bool:
         """See Package."""
@@ -195,7 +199,7 @@ def _row_pieces(record: FoundRecord) -> Iterator[bytes]:
     yield f"{record.topic},{record.partition},{record.offset},{time}".encode()
     for content in (record.key, record.value):
         yield b","
-        if content is not None:
+        if content:
             yield from _quoted(_cell_pieces(content))
     yield b","
     if record.headers:
@@ -214,7 +218,9 @@ def _cell_pieces(data: bytes) -> Iterator[bytes]:
     if not is_utf8(data):
         yield from base64_pieces(data)
         return
-    if _is_formula(data[:1].decode("utf-8", "replace")):
+    # A number is short.
+    beginning = data if len(data) <= _LONGEST_NUMBER else data[:1]
+    if _is_formula(beginning.decode("utf-8", "replace")):
         yield b"'"
     for start in range(0, len(data), _CHUNK_BYTES):
         yield data[start : start + _CHUNK_BYTES]

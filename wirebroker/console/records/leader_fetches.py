@@ -1,4 +1,4 @@
-"""Fetches the next records of partitions from their leaders, small and large batches apart."""
+"""Fetches records from leaders, large batches on separate connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = "Sequence[tuple[TopicPartition, Any]]"
 
-# Of the responses of all leaders that are read at a time, unless a first batch is larger.
+# For the responses of all leaders that are read at a time. A first batch may exceed it.
 RESPONSE_BYTES: Final = 512 << 10
 # Records of a range exist; this is for replicas that have them a little later.
 _WAIT_MS: Final = 100
@@ -32,16 +32,17 @@ class LeaderFetcher:
     """A fetcher with its own connections.
 
     Attributes:
-        client: Its client for small responses.
-        response_bytes: Of each response, unless its first batch is larger.
+        metadata: A client for other requests, whose connections no long response closes.
+        response_bytes: The requested size of a response; its first batch may exceed it (KIP-74).
     """
 
     __slots__ = (
+        "_connections",
         "_failing_since",
         "_is_committed",
-        "_large",
+        "_small",
         "_wait_ms",
-        "client",
+        "metadata",
         "response_bytes",
     )
 
@@ -49,8 +50,9 @@ class LeaderFetcher:
         self, connections: RecordConnections, *, is_committed: bool, wait_ms: int | None
     ) -> None:
         """Store how to read; `wait_ms` is how long leaders wait for records, None for a range."""
-        self.client = connections.small()
-        self._large = connections.large()
+        self.metadata = connections.metadata
+        self._connections = connections
+        self._small = connections.small()
         self._is_committed = is_committed
         self._wait_ms = _WAIT_MS if wait_ms is None else wait_ms
         self._failing_since: float | None = None
@@ -58,8 +60,7 @@ class LeaderFetcher:
 
     def close(self) -> None:
         """Close the connections."""
-        self.client.abort()
-        self._large.abort()
+        self._small.abort()
 
     async def fetch(self, leader: int, positions: Mapping[TopicPartition, int]) -> Rows | None:
         """Return the rows of a small response; None after a failure that may pass.
@@ -68,18 +69,20 @@ class LeaderFetcher:
             TooLongError: The response is large.
             ClientError: The leader refuses, or does not respond within the client's timeout.
         """
-        return await self._fetch(self.client, leader, positions, self._wait_ms)
+        return await self._fetch(self._small, leader, positions, self._wait_ms)
 
     async def fetch_large(
-        self, leader: int, positions: Mapping[TopicPartition, int]
+        self, client: KafkaClient, leader: int, positions: Mapping[TopicPartition, int]
     ) -> Rows | None:
-        """Return the rows of any response, in turn, without waiting for new records.
+        """Return the rows of any response, in a turn, without waiting for new records.
+
+        `client` is a large one (`RecordConnections`).
 
         Raises:
             ClientError: As `fetch`; or the first batch is too large for the console.
         """
         try:
-            return await self._fetch(self._large, leader, positions, 0)
+            return await self._fetch(client, leader, positions, 0)
         except TooLongError as error:
             names = ", ".join(sorted({place.topic for place in positions}))
             raise too_large(names, error) from None
@@ -105,10 +108,10 @@ class LeaderFetcher:
         return rows
 
     async def _wait_to_retry(self, error: ClientError) -> None:
-        now = self.client.clock.monotonic()
+        now = self.metadata.clock.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        if error.code or now - self._failing_since >= self.client.timeout_s:
+        if error.code or now - self._failing_since >= self.metadata.timeout_s:
             raise error
         await pause(RETRY_S)
 

@@ -90,7 +90,8 @@ async def read_page(collector: Collector, query: ReadQuery) -> RecordPage:
         async with turns:
             await reader.read(place, begin, ranges[place])
 
-    await client.together(*(read(place, begin) for place, begin in begins.items()))
+    async with collector.record_connections.pages_at_once:
+        await client.together(*(read(place, begin) for place, begin in begins.items()))
     return reader.page()
 
 
@@ -189,12 +190,12 @@ class _PageReader:
             return await self._read_large(scan, records)
         await self._scan(scan.steps(row), records)
         if scan.needs_turn and not self._has_enough(records):
-            async with self._connections.turn:
+            async with self._connections.turn():
                 await self._scan(scan.steps(row, in_turn=True), records)
         return len(row.records or b"")
 
     async def _read_large(self, scan: PartitionScan, records: list[FoundRecord]) -> int:
-        async with self._connections.turn:
+        async with self._connections.turn():
             client = self._connections.large()
             fetcher = PartitionFetcher(client, is_committed=self._rules.is_committed)
             try:

@@ -35,6 +35,8 @@ _STEP_BYTES: Final = 256 << 10
 _STEP_RECORDS: Final = 100
 _STEP_FOUND_BYTES: Final = 256 << 10
 _MOST_NOTES: Final = 5
+# Records with more headers cannot be read: each header takes a hundred bytes of memory.
+_MOST_HEADERS: Final = 50_000
 
 
 class _NeedsTurnError(Exception):
@@ -66,8 +68,8 @@ class PartitionScan:
         position: The next offset.
         until: The offset at which it ends; None for never.
         notes: Sentences on batches that were skipped.
-        needs_turn: Whether the last steps ended before a large batch, which `steps` scans in a
-            turn of the process (`RecordConnections`).
+        needs_turn: Whether `steps` stopped before a large batch. Call it again with
+            `in_turn=True`, in a turn (`RecordConnections`).
     """
 
     # laws: begin <= position; is_done => position >= until
@@ -75,6 +77,7 @@ class PartitionScan:
     __slots__ = (
         "_aborted",
         "_rules",
+        "_unpacked_bytes",
         "begin",
         "needs_turn",
         "notes",
@@ -94,6 +97,8 @@ class PartitionScan:
         self.needs_turn = False
         self._rules = rules
         self._aborted = AbortedFilter()
+        # Of the batch that was read last, decompressed.
+        self._unpacked_bytes = 0
 
     @property
     def is_done(self) -> bool:
@@ -103,8 +108,8 @@ class PartitionScan:
     def steps(self, row: Any, *, in_turn: bool = False) -> Iterator[list[FoundRecord]]:
         """Scan a row of a FetchResponse; each step returns the records that it found.
 
-        The scan ends before the first large batch; in a turn, after it. Another scan of the same
-        row continues there.
+        Stops before the first large batch, or after it if `in_turn`. Call it again with the same
+        row to continue.
         """
         self.needs_turn = False
         self._aborted.begin(row.aborted_transactions or ())
@@ -117,6 +122,7 @@ class PartitionScan:
                 is_committed = self._aborted.lets_through(header, batch)
                 if header.last_offset < self.position or self.is_done:
                     continue
+                self._unpacked_bytes = header.size
                 payload = self._payload(header, batch, most_bytes, is_committed=is_committed)
                 for record in self._records(header, payload, is_committed=is_committed):
                     found.append(record)
@@ -126,9 +132,9 @@ class PartitionScan:
                         yield found
                         found, found_bytes = [], 0
                 self._advance(header.last_offset + 1)
-                if len(payload) > _SMALL_BATCH_BYTES:
+                if in_turn and self._unpacked_bytes > _SMALL_BATCH_BYTES:
                     break
-                scanned_bytes += header.size
+                scanned_bytes += self._unpacked_bytes
                 if scanned_bytes >= _STEP_BYTES:
                     yield found
                     found, scanned_bytes, found_bytes = [], 0, 0
@@ -143,6 +149,7 @@ class PartitionScan:
         """Continue at the nearest offset that exists; a scan never goes back."""
         if offset >= self.position or self.until is None:
             self.position = offset
+            self._aborted = AbortedFilter()  # markers may have been skipped
         else:
             self.until = self.position
 
@@ -175,6 +182,7 @@ class PartitionScan:
         except TooLargeError:
             if most_bytes < _MOST_BATCH_BYTES:
                 raise _NeedsTurnError from None
+            self._unpacked_bytes = most_bytes
             self._note(
                 f"the batch at offset {header.base_offset:,} of {self.place} has more than"
                 f" {_MOST_BATCH_BYTES >> 20} MiB and is not shown; `wirebroker consume` reads it"
@@ -183,6 +191,7 @@ class PartitionScan:
         except KafkaError as error:
             self._note_unreadable(header, error)
             return b""
+        self._unpacked_bytes = max(header.size, len(payload))
         if rules.record_filter is not None and not rules.record_filter.may_match(payload):
             return b""
         return payload
@@ -196,7 +205,7 @@ class PartitionScan:
         record_filter = rules.record_filter
         is_aborted = header.is_transactional and not header.is_control and not is_committed
         try:
-            for record in payload_records(payload, header):
+            for record in payload_records(payload, header, most_headers=_MOST_HEADERS):
                 is_wanted = record.offset >= self.position and (
                     self.until is None or record.offset < self.until
                 )

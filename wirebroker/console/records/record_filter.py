@@ -22,8 +22,9 @@ _ESCAPE: Final = rb"\u"
 _EXPONENT: Final = re.compile(rb"[0-9][eE][-+0-9]")
 # Larger integers may be equal to a number with other digits.
 _EXACT: Final = 1 << 53
-# Larger values are not parsed, nor those with more elements: that would take long, and an element
-# takes up to 100 bytes of memory.
+# Text is folded in pieces: a character takes up to 12 bytes meanwhile.
+_FOLDED_BYTES: Final = 1 << 20
+# Values above these limits do not match: parsing takes too long, and up to 100 bytes per element.
 _MOST_JSON_BYTES: Final = 4 << 20
 _MOST_JSON_ELEMENTS: Final = 200_000
 
@@ -48,7 +49,15 @@ class TextFilter(NamedTuple):
             return self.data in field
         if self.data.isascii():
             return self.data in field.lower()
-        return self.data in field.decode("utf-8", "replace").casefold().encode()
+        overlap = 4 * len(self.data)
+        return any(
+            self.data in _folded(field[start : start + _FOLDED_BYTES + overlap])
+            for start in range(0, len(field), _FOLDED_BYTES)
+        )
+
+
+def _folded(data: bytes) -> bytes:
+    return data.decode("utf-8", "replace").casefold().encode()
 
 
 class RecordFilter(NamedTuple):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 # Packages that were scanned and not taken.
 _MOST_PACKAGES: Final = 2
-# Of a large batch: its rest is scanned again when these have been taken.
-_MOST_LISTED: Final = 1000
+# A list takes this many records of a large batch. The batch is scanned again for the others.
+_MOST_LISTED: Final = 500
 
 
 class RecordList:
-    """A package of records as they are."""
+    """A package of records as a list."""
 
     __slots__ = ("records",)
 
@@ -43,6 +43,33 @@ class RecordList:
         """See Package."""
 
 
+class NewestRecords(RecordList):
+    """A package of the newest records, for a reader that may miss some.
+
+    Attributes:
+        skipped: How many were dropped.
+    """
+
+    __slots__ = ("skipped",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped = 0
+
+    @property
+    def is_full(self) -> bool:
+        """See Package."""
+        return False
+
+    def add(self, found: list[FoundRecord]) -> bool:
+        """See Package."""
+        super().add(found)
+        dropped = max(0, len(self.records) - _MOST_LISTED)
+        self.skipped += dropped
+        del self.records[:dropped]
+        return True
+
+
 class RecordStream(Generic[PackageT]):
     """The records that scans find, in packages."""
 
@@ -56,7 +83,7 @@ class RecordStream(Generic[PackageT]):
         wait_ms: int | None = None,
     ) -> None:
         self._new_package = new_package
-        # All that are not closed.
+        # Packages that are not closed.
         self._open: set[PackageT] = set()
         self._waiting: asyncio.Queue[PackageT | None] = asyncio.Queue(_MOST_PACKAGES)
         self._reader = TopicReader(
@@ -101,10 +128,12 @@ class RecordStream(Generic[PackageT]):
             await task
         finally:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            self._reader.close()
-            while self._open:
-                self._open.pop().close()
+            try:
+                await asyncio.gather(task, return_exceptions=True)
+            finally:
+                self._reader.close()
+                while self._open:
+                    self._open.pop().close()
 
     async def _run(self) -> None:
         try:

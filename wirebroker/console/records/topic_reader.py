@@ -1,8 +1,8 @@
 """Reads partitions from their leaders, and scans them in a thread.
 
-Of each leader one response is scanned while the next one is fetched. A few leaders are read at a
+While one response of a leader is scanned, the next one is fetched. A few leaders are read at a
 time, so that a bounded number of responses is in memory. Leaders that move are followed. Large
-batches are read in turn (client/records/record_connections.py).
+batches are read in turns (client/records/record_connections.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from wirebroker.base.clock import pause
-from wirebroker.base.threads import Work, in_thread
+from wirebroker.base.threads import Work, begin_in_thread, in_thread
 from wirebroker.client.errors import PASSING, TooLongError, check
 from wirebroker.client.topics.leaders import clamped, partitions_of
 from wirebroker.codecs.errors import ErrorCode
@@ -27,6 +27,7 @@ from wirebroker.console.records.leader_fetches import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.records.record_connections import RecordConnections
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.records.leader_fetches import Rows
@@ -38,7 +39,7 @@ _MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA
 
 
 class Package(Protocol):
-    """Records that are passed on together, in the form in which they are passed on."""
+    """Records on their way to the reader: a list, or lines of a file."""
 
     @property
     def is_full(self) -> bool:
@@ -49,12 +50,12 @@ class Package(Protocol):
         """Add the records of a step, perhaps none; called in a thread.
 
         Returns:
-            Whether other work comes before the next step.
+            True if the thread should return, so that other work can run.
         """
         ...
 
     def close(self) -> None:
-        """Release what it has; idempotent."""
+        """Free the memory or the temporary file. Idempotent."""
         ...
 
 
@@ -62,7 +63,7 @@ PackageT = TypeVar("PackageT", bound=Package)
 
 
 class Packages(Protocol[PackageT]):
-    """Where packages come from and go to."""
+    """Source and destination of packages."""
 
     def new(self) -> PackageT:
         """Return an empty package, for `put` or `drop`."""
@@ -85,12 +86,13 @@ class TopicReader(Generic[PackageT]):
     """
 
     __slots__ = (
+        "_connections",
         "_fetcher",
         "_is_tail",
+        "_must_look_up",
         "_packages",
         "_places",
         "_scans",
-        "_turn",
         "fetched_bytes",
     )
 
@@ -108,11 +110,13 @@ class TopicReader(Generic[PackageT]):
         `wait_ms` is how long leaders wait for new records; None for a range that ends.
         """
         self._fetcher = LeaderFetcher(connections, is_committed=is_committed, wait_ms=wait_ms)
-        self._turn = connections.turn
+        self._connections = connections
         self._scans = scans
         self._packages = packages
         self._is_tail = wait_ms is not None
         self._places = asyncio.Semaphore(_LEADERS_AT_ONCE)
+        # A leader has moved or failed. The others end too, so that all are looked up again.
+        self._must_look_up = False
         self.fetched_bytes = 0
 
     def close(self) -> None:
@@ -127,19 +131,20 @@ class TopicReader(Generic[PackageT]):
         """
         while open_scans := [place for place, scan in self._scans.items() if not scan.is_done]:
             topics = sorted({place.topic for place in open_scans})
-            leaders = await partitions_of(self._fetcher.client, topics)
+            leaders = await partitions_of(self._fetcher.metadata, topics)
             by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
             for place in open_scans:
                 by_leader[leaders[place]].append(place)
             at_once = len(by_leader) if self._is_tail else min(len(by_leader), _LEADERS_AT_ONCE)
             self._fetcher.response_bytes = RESPONSE_BYTES // at_once
-            await self._fetcher.client.together(
+            self._must_look_up = False
+            await self._fetcher.metadata.together(
                 *(self._follow(leader, places) for leader, places in by_leader.items())
             )
 
     async def _follow(self, leader: int, places: list[TopicPartition]) -> None:
         """Read from a leader until its partitions end or one has moved."""
-        # Tails wait in leaders, which would block the other ones.
+        # The requests of a tail wait in the brokers, so a limit would block other leaders.
         if self._is_tail:
             await self._follow_now(leader, places)
         else:
@@ -147,6 +152,22 @@ class TopicReader(Generic[PackageT]):
                 await self._follow_now(leader, places)
 
     async def _follow_now(self, leader: int, places: list[TopicPartition]) -> None:
+        while places := [place for place in places if not self._scans[place].is_done]:
+            try:
+                await self._follow_small(leader, places)
+            except TooLongError:
+                if await self._read_large(leader, places):
+                    continue
+            if any(not self._scans[place].is_done for place in places):
+                self._must_look_up = True
+            return
+
+    async def _follow_small(self, leader: int, places: list[TopicPartition]) -> None:
+        """Read until the partitions end or one has moved.
+
+        Raises:
+            TooLongError: The next response is large.
+        """
         positions = {place: self._scans[place].position for place in places}
         fetching = self._begin_fetch(leader, positions)
         try:
@@ -155,17 +176,17 @@ class TopicReader(Generic[PackageT]):
                 if rows is None:
                     return
                 positions = self._next_positions(positions, rows)
-                # Two large responses would be in memory.
+                # After a large response, another one in memory would be too much.
                 is_ahead = bytes_of(rows) <= self._fetcher.response_bytes
                 if positions and is_ahead:
                     fetching = self._begin_fetch(leader, positions)
                 if not await self._accept(rows) or not positions:
                     return
+                if self._must_look_up:
+                    return
                 del rows
                 if not is_ahead:
                     fetching = self._begin_fetch(leader, positions)
-        except TooLongError:
-            await self._read_large(leader, places)
         finally:
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
@@ -195,7 +216,8 @@ class TopicReader(Generic[PackageT]):
         for place, row in rows:
             if not await self._is_readable(place, row):
                 return False
-            await self._scan(self._scans[place], row)
+            if row.records:
+                await self._scan(self._scans[place], row)
         return True
 
     async def _is_readable(self, place: TopicPartition, row: Any) -> bool:
@@ -205,7 +227,7 @@ class TopicReader(Generic[PackageT]):
             return False
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             scan = self._scans[place]
-            nearest = await clamped(self._fetcher.client, {place: scan.position})
+            nearest = await clamped(self._fetcher.metadata, {place: scan.position})
             scan.skip_to(nearest[place])
             return False
         check(row.error_code, f"{place} cannot be read")
@@ -213,7 +235,7 @@ class TopicReader(Generic[PackageT]):
         return True
 
     async def _scan(self, scan: PartitionScan, row: Any) -> None:
-        """Scan a row; what becomes large when it is decompressed is scanned in turn."""
+        """Scan a row; batches that are large when decompressed are scanned in turns."""
         while True:
             steps = scan.steps(row)
             while (package := await self._step(steps)) is not None:
@@ -221,7 +243,7 @@ class TopicReader(Generic[PackageT]):
             if not scan.needs_turn:
                 return
             package = self._packages.new()
-            async with self._turn:
+            async with self._connections.turn():
                 await self._scan_in_turn(scan, row, package)
             await self._packages.put(package)
 
@@ -232,36 +254,63 @@ class TopicReader(Generic[PackageT]):
         self._packages.drop(package)
         return None
 
-    # --- in turn ---
+    # --- in a turn ---
 
-    async def _read_large(self, leader: int, places: list[TopicPartition]) -> None:
-        """Read large batches, each in its turn, until a response is small."""
-        is_large = True
-        while is_large and (
-            positions := {
-                place: self._scans[place].position
-                for place in places
-                if not self._scans[place].is_done
-            }
-        ):
-            package = self._packages.new()
-            async with self._turn:
-                rows = await self._fetcher.fetch_large(leader, positions)
-                is_large = bytes_of(rows or ()) > RESPONSE_BYTES
-                for place, row in rows or ():
-                    if not await self._is_readable(place, row):
-                        is_large = False
-                    elif row.records:
-                        await self._scan_in_turn(self._scans[place], row, package)
-                        places.append(places.pop(places.index(place)))  # the others come first
-                del rows
-            await self._packages.put(package)
+    async def _read_large(self, leader: int, places: list[TopicPartition]) -> bool:
+        """Read large batches, each in its turn, until a response is small.
+
+        Returns:
+            False if positions have to be determined again.
+        """
+        client = self._connections.large()
+        try:
+            is_large: bool | None = True
+            while is_large and (
+                positions := {
+                    place: self._scans[place].position
+                    for place in places
+                    if not self._scans[place].is_done
+                }
+            ):
+                package = self._packages.new()
+                async with self._connections.turn():
+                    is_large = await self._take_turn(client, leader, positions, package)
+                # Partitions that were not read come first.
+                places.sort(key=lambda place: self._scans[place].position != positions.get(place))
+                await self._packages.put(package)
+            return is_large is not None
+        finally:
+            client.abort()
+
+    async def _take_turn(
+        self,
+        client: KafkaClient,
+        leader: int,
+        positions: Mapping[TopicPartition, int],
+        package: PackageT,
+    ) -> bool | None:
+        """Fetch and scan; return whether the response was large, None if a row has an error."""
+        rows = await self._fetcher.fetch_large(client, leader, positions)
+        if rows is None or any(row.error_code for _, row in rows):
+            return None
+        size = bytes_of(rows)
+        self.fetched_bytes += size
+        for place, row in rows:
+            if row.records:
+                await self._scan_in_turn(self._scans[place], row, package)
+        return size > self._fetcher.response_bytes
 
     async def _scan_in_turn(self, scan: PartitionScan, row: Any, package: PackageT) -> None:
         """Scan a row up to the end of its first large batch, or until the package is full."""
         steps = scan.steps(row, in_turn=True)
         while not package.is_full:
-            if not await in_thread(Work.RECORDS, _add_steps, steps, package):
+            step = begin_in_thread(Work.RECORDS, _add_steps, steps, package)
+            try:
+                has_step = await asyncio.shield(step)
+            except asyncio.CancelledError:
+                await asyncio.wait({step})  # the turn lasts until the thread has finished
+                raise
+            if not has_step:
                 break
 
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import csv
+import gc
 import io
 import json
+import weakref
+from typing import Any
 
 import pytest
 
 from tests.support.brokers.collectors import collecting
 from tests.support.brokers.servers import ONE_NODE, running
-from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.records.downloads import CutDownloadError, download
+from wirebroker.console.records.leader_fetches import LeaderFetcher
 from wirebroker.console.records.pages import read_page, read_record
 from wirebroker.console.records.queries import ReadQuery, SearchQuery
 from wirebroker.console.records.search import search
-from wirebroker.console.records.tail import tail
+from wirebroker.console.records.tail import TailLosses, tail
 
 TOPIC = "orders"
 LARGE = 2 << 20
@@ -47,7 +50,10 @@ async def cluster(directory, *, partitions: int = 1):
 
 async def write(collector, values, codec, *, partition: int = 0) -> None:
     records = [(None, value, ()) for value in values]
-    batch = build_batch(records, timestamp_ms=1000, codec=codec)
+    await produce(collector, build_batch(records, timestamp_ms=1000, codec=codec), partition)
+
+
+async def produce(collector, batch: bytearray, partition: int = 0) -> None:
     data = [{"index": partition, "records": batch}]
     topic_data = [{"name": TOPIC, "partition_data": data}]
     body = {"acks": -1, "timeout_ms": 5000, "topic_data": topic_data}
@@ -116,18 +122,13 @@ async def test_a_search_finds_records_in_all_batches(tmp_path):
         assert progress[-1].scanned == len(values)
 
 
-async def test_a_search_takes_up_a_batch_with_more_hits_than_a_list(tmp_path):
+async def test_a_search_goes_on_in_a_batch_with_more_hits_than_a_list(tmp_path):
     async with cluster(tmp_path) as c:
         values, codec = BATCHES["many records, compressed"]
         await write(c, values, codec)
-        reads = 0
-        hits = tail(c, ReadQuery(TOPIC, positions={0: 0}))
-        for offset in range(len(values)):
-            record = await anext(hits)
-            assert (record.offset, record.value) == (offset, values[offset][:512])
-            reads += 1
-        await hits.aclose()
-        assert reads == len(values)
+        hits = search(c, SearchQuery(TOPIC, limit=1000), lambda _: None)
+        found = [(record.offset, record.value) async for record in hits]
+        assert found == [(offset, values[offset][:512]) for offset in range(1000)]
 
 
 async def test_pages_have_the_records_of_large_batches(tmp_path):
@@ -170,21 +171,83 @@ async def test_a_batch_that_is_too_large_for_any_connection_is_an_error(tmp_path
             await read_page(c, ReadQuery(TOPIC, start="start"))
 
 
-async def test_only_one_large_batch_is_scanned_at_a_time(tmp_path, monkeypatch):
+async def test_large_batches_wait_for_the_turn(tmp_path):
     async with cluster(tmp_path) as c:
-        await write_all(c)
-        turns = 0
-
-        async def counted(*arguments):
-            nonlocal turns
-            if c.turn.locked():
-                turns += 1
-            return await in_thread(*arguments)
-
-        monkeypatch.setattr("wirebroker.console.records.topic_reader.in_thread", counted)
+        values = await write_all(c)
         async with c.turn:
-            waiting = asyncio.create_task(downloaded(c))
-            await in_thread(Work.RECORDS, int)
-            assert not waiting.done()
-        await waiting
-        assert turns > len(BATCHES)
+            chunks = download(c, SearchQuery(TOPIC), "jsonl")
+            assert await anext(chunks) == b""
+            waiting = asyncio.ensure_future(anext(chunks))
+            page = asyncio.create_task(read_page(c, ReadQuery(TOPIC, start="start")))
+            small = await read_page(c, ReadQuery(TOPIC, start="end", limit=1))
+            assert [record.value for record in small.records] == [b"small"]
+            assert [work.done() for work in (waiting, page)] == [False, False]
+        lines = [await waiting, *[chunk async for chunk in chunks]]
+        assert len(b"".join(lines).splitlines()) == len(values)
+        assert len((await page).records) == 50
+        assert not c.turn.locked()
+
+
+async def test_a_tail_goes_on_after_a_large_batch(tmp_path):
+    async with cluster(tmp_path, partitions=2) as c:
+        losses = TailLosses()
+        records = tail(c, ReadQuery(TOPIC, positions={0: 0, 1: 0}), None, losses)
+        for number in range(3):
+            waiting = asyncio.ensure_future(anext(records))
+            await write(c, [b"a" * LARGE], Codec.NONE)
+            assert (await waiting).value_length == LARGE
+            waiting = asyncio.ensure_future(anext(records))
+            await write(c, [b"%d" % number], Codec.NONE, partition=number % 2)
+            assert (await waiting).value == b"%d" % number
+        waiting = asyncio.ensure_future(anext(records))
+        await write(c, [bytes(17 << 20)], Codec.ZSTD)
+        await write(c, [b"after"], Codec.NONE)
+        assert (await waiting).value == b"after"
+        assert "has more than 16 MiB" in losses.notes[0]
+        await records.aclose()
+
+
+async def test_a_tail_keeps_the_newest_records_of_a_large_batch(tmp_path):
+    async with cluster(tmp_path) as c:
+        values, codec = BATCHES["many records, compressed"]
+        await write(c, values, codec)
+        losses = TailLosses()
+        records = tail(c, ReadQuery(TOPIC, positions={0: 0}), None, losses)
+        offsets = [(await anext(records)).offset for _ in range(500)]
+        assert offsets == list(range(len(values) - 500, len(values)))
+        assert losses.skipped == len(values) - 500
+        await records.aclose()
+
+
+async def test_a_record_with_very_many_headers_is_not_read(tmp_path):
+    async with cluster(tmp_path) as c:
+        batch = build_batch([(None, b"", [("", None)] * 60_000)], timestamp_ms=1, codec=Codec.ZSTD)
+        await produce(c, batch)
+        page = await read_page(c, ReadQuery(TOPIC, start="start"))
+        assert page.records == ()
+        assert "60000 headers, more than 50000" in page.notes[0]
+        with pytest.raises(CutDownloadError, match="60000 headers"):
+            await downloaded(c)
+
+
+async def test_the_response_is_not_kept_while_a_reader_is_slow(tmp_path, monkeypatch):
+    async with cluster(tmp_path) as c:
+        for _ in range(3):
+            await write(c, [b"a" * LARGE], Codec.NONE)
+        frames: list[weakref.ref[Any]] = []
+        fetch = LeaderFetcher.fetch_large
+
+        async def noted(*arguments: Any) -> Any:
+            rows = await fetch(*arguments)
+            frames.extend(weakref.ref(row.records.obj) for _, row in rows or ())
+            return rows
+
+        monkeypatch.setattr(LeaderFetcher, "fetch_large", noted)
+        chunks = download(c, SearchQuery(TOPIC), "jsonl")
+        assert await anext(chunks) == b""
+        assert await anext(chunks)
+        async with c.turn:
+            gc.collect()
+            assert frames
+            assert [frame for frame in frames if frame() is not None] == []
+        await chunks.aclose()

@@ -93,12 +93,15 @@ def test_transactions_before_a_large_batch_count_when_the_scan_goes_on(is_commit
     assert states == ([(2, False)] if is_committed else [(0, True), (2, False), (4, True)])
 
 
-def test_a_batch_without_hits_needs_no_further_turn():
+def test_a_large_batch_without_hits_takes_one_turn():
     scanned = scan(text="absent")
     batches = row(data(0, LARGE), data(1, LARGE), data(2, b"c"))
     assert offsets_in(scanned.steps(batches)) == []
-    assert scanned.needs_turn
-    assert offsets_in(scanned.steps(batches, in_turn=True)) == []
+    for position in (1, 2):
+        assert scanned.needs_turn
+        assert offsets_in(scanned.steps(batches, in_turn=True)) == []
+        assert scanned.position == position
+        assert offsets_in(scanned.steps(batches)) == []
     assert (scanned.needs_turn, scanned.position) == (False, 3)
 
 
