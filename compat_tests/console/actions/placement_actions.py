@@ -99,11 +99,11 @@ def _other_leader(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bo
     """Create a topic whose leader is not the preferred one: the order of its replicas changes."""
     stock = cluster.stock
     stock.create_topic(name, {0: [1, 2]})
-    eventually(lambda: len(stock.partitions(name)[0]["isr_nodes"]) == 2)
+    eventually(lambda: len(stock.first_partition(name)["isr_nodes"]) == 2)
     stock.reassign(name, {0: [2, 1]})
     eventually(lambda: stock.replicas(name) == [[2, 1]])
-    assert stock.partitions(name)[0]["leader_id"] == 1
-    yield lambda: bool(stock.partitions(name)[0]["leader_id"] == 2)
+    assert stock.first_partition(name)["leader_id"] == 1
+    yield lambda: bool(stock.first_partition(name)["leader_id"] == 2)
 
 
 @contextlib.contextmanager
@@ -113,10 +113,10 @@ def _no_leader(cluster: ActionCluster, name: str) -> Iterator[Callable[[], bool]
     stock.create_topic(name, {0: [2, 3]})
 
     def in_sync() -> set[int]:
-        return set(stock.partitions(name)[0]["isr_nodes"])
+        return set(stock.first_partition(name)["isr_nodes"])
 
     def leader() -> int:
-        return int(stock.partitions(name)[0]["leader_id"])
+        return int(stock.first_partition(name)["leader_id"])
 
     eventually(lambda: in_sync() == {2, 3})
     brokers[3].kill9()

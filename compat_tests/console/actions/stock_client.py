@@ -92,6 +92,17 @@ class StockClient:
         self._producer.produce(topic, value, "customer-7", headers=headers_of_any)
         assert self._producer.flush(WAIT_S) == 0
 
+    def first_partition(self, topic: str) -> dict[str, Any]:
+        """Return partition 0 of a topic, which the broker may not know yet."""
+        rows: list[dict[str, Any]] = []
+
+        def is_known() -> bool:
+            rows[:] = self.partitions(topic)
+            return bool(rows)
+
+        eventually(is_known, timeout_s=WAIT_S)
+        return rows[0]
+
     def partitions(self, topic: str) -> list[dict[str, Any]]:
         """Return the partitions of a topic from its metadata; none if the topic does not exist.
 
