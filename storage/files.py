@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from wirebroker.storage.descriptors import DirectoryLock, Volume, reports_all_errors
 from wirebroker.storage.file_cache import FileCache
@@ -207,9 +207,15 @@ class FileSlice(NamedTuple):
 
 
 class Files:
-    """The file system of the storage layer. Paths have no trailing slash."""
+    """The file system of the storage layer. Paths have no trailing slash.
+
+    Attributes:
+        closing_threads: The maximum number of logs that close at the same time.
+    """
 
     __slots__ = ("_cache",)
+
+    closing_threads: ClassVar[int] = 16
 
     def __init__(self, *, max_open_files: int = 4096) -> None:
         self._cache = FileCache(max_open_files)

@@ -252,6 +252,11 @@ class LogDirectory:
         """Sync the names of the partitions' directories. Blocks."""
         self._files.sync_directory(self.path)
 
+    @property
+    def closing_threads(self) -> int:
+        """See Files."""
+        return self._files.closing_threads
+
     def open_volume(self) -> Volume | None:
         """See Files.open_volume."""
         return self._files.open_volume(self.path)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.simulation.machine.disk import Disk
+from tests.simulation.machine import disk as disk_module
+from tests.simulation.machine.disk import Create, Disk
 from tests.simulation.machine.loop import DeadlockError, Process, SimulatedClock, SimulatedLoop
 from tests.simulation.machine.simulated_files import SimulatedFiles
 from wirebroker.base.clock import pause
+from wirebroker.disks.data_directory import DataDirectory
+from wirebroker.storage.log_directory import LogDirectory
 
 
 class Machine:
@@ -150,3 +155,53 @@ def test_read_cached_returns_all_data_or_none(machine) -> None:
         reads.append(bytes(memory[: file.read_cached(4, memoryview(memory))]))
     assert set(reads) == {b"456789", b""}
     assert {file.is_resident(0) for _ in range(40)} == {True, False}
+
+
+class _MeetingLog:
+    """The log of a partition; it waits a while for another that is being closed too."""
+
+    topic = "t"
+    is_retired = False
+    recovery_point = high_watermark = log_start_offset = 0
+
+    def __init__(self, index: int, barrier: threading.Barrier, closed: list[int]) -> None:
+        self.index = index
+        self.log = self
+        self._barrier = barrier
+        self._closed = closed
+
+    def close(self, *, clean: bool, sync: bool) -> None:
+        del clean, sync
+        with contextlib.suppress(threading.BrokenBarrierError):  # it is alone
+            self._barrier.wait(0.1)
+        self._closed.append(self.index)
+
+
+def test_logs_of_a_simulated_disk_are_closed_in_order_one_at_a_time(machine) -> None:
+    closed: list[int] = []
+    barrier = threading.Barrier(2)
+    directory = DataDirectory(LogDirectory.open("/d", machine.files, node_id=1))
+    for index in reversed(range(10)):
+        partition: Any = _MeetingLog(index, barrier, closed)
+        directory.partitions.add(partition)
+    directory.close(broker_epoch=1)
+    assert barrier.broken, "two logs were closed at once"
+    assert closed == list(range(10))
+
+
+def test_two_changes_of_a_disk_at_once_are_an_error(machine, monkeypatch) -> None:
+    inner = disk_module.change_names
+    errors: list[str] = []
+
+    def change_names(*args: Any) -> None:
+        inner(*args)
+        create = Create(machine.disk.directory("/d").number, "b", False)
+        try:
+            machine.disk.apply(create)
+        except AssertionError as error:
+            errors.append(str(error))
+
+    monkeypatch.setattr(disk_module, "change_names", change_names)
+    machine.files.data("/d/a").create()
+    assert errors == ["two threads change the disk at once"]
+    assert machine.files.list_directory("/d") == ["a"]

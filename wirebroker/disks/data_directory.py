@@ -13,6 +13,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from enum import Flag, auto
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from wirebroker.base.clock import Slices
@@ -60,7 +61,6 @@ class StoredPartition(Protocol):
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 _NO_FREE_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_CLOSING_THREADS = 16
 # From here on, a stop syncs the whole volume.
 _MANY_LOGS = 20
 
@@ -260,10 +260,12 @@ class DataDirectory:
             self.files.check_in_place()
         # Syncing a log takes 8 ms; syncing the volume takes no longer than 20 logs.
         syncs_volume = self.volume is not None and len(self.partitions) >= _MANY_LOGS
-        with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
+        # The order of a set depends on addresses; that of a simulation must not.
+        partitions = sorted(self.partitions, key=attrgetter("topic", "index"))
+        with ThreadPoolExecutor(self.files.closing_threads) as pool:
             closing = [
                 pool.submit(partition.log.close, clean=is_clean, sync=not syncs_volume)
-                for partition in self.partitions
+                for partition in partitions
             ]
         for future in closing:
             future.result()

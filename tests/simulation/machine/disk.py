@@ -8,13 +8,15 @@ A killed process leaves all its changes in the page cache. A power loss leaves w
 an arbitrary part of the rest (crash_states.py).
 
 Every change is an event, and nodes are numbered in order of creation: the events of a run, applied
-to an empty disk, give the disk after each.
+to an empty disk, give the disk after each. A change is not atomic, so only one thread at a time may
+make changes.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 from typing import NamedTuple
 
 
@@ -124,6 +126,7 @@ class Disk:
         self.events: list[Event] | None = [] if is_recorded else None
         self.locks: set[str] = set()
         self.moment = 0
+        self._changing = threading.Lock()
 
     # -- queries -----------------------------------------------------------------------------
 
@@ -153,6 +156,14 @@ class Disk:
     # -- changes -----------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
+        is_alone = self._changing.acquire(blocking=False)
+        assert is_alone, "two threads change the disk at once"
+        try:
+            self._apply(event)
+        finally:
+            self._changing.release()
+
+    def _apply(self, event: Event) -> None:
         if self.events is not None:
             self.events.append(event)
         match event:

@@ -44,6 +44,8 @@ class SimulatedFiles(Files):
 
     __slots__ = ("_clock", "_kill", "_looks", "dies_at_write", "disk", "is_dead", "writes")
 
+    closing_threads = 1  # real threads would interleave differently in each run
+
     def __init__(self, disk: Disk, clock: Clock, kill: Callable[[], None]) -> None:
         super().__init__()
         self.disk = disk
