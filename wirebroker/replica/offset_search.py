@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.special_offsets import MAX_TIMESTAMP
 from wirebroker.storage.log.search_by_time import DetachedLog
 
@@ -27,15 +28,24 @@ async def search_in_thread(
     """Return the first record at or after a time; for MAX_TIMESTAMP, the last in time.
 
     Raises:
+        KafkaError: A file is damaged.
         OSError: The disk failed, or the partition's files were moved for deletion.
     """
+    log = partition.log
+    cuts = log.cuts
     try:
-        return await _search(partition.log, timestamp_ms, up_to_offset, clock)
+        match = await _search(log, timestamp_ms, up_to_offset, clock)
     except FileNotFoundError:
         if partition.is_retired:
             raise
-        # Segments were removed meanwhile: search the current ones.
-        return await _search(partition.log, timestamp_ms, up_to_offset, clock)
+    except KafkaError:
+        if log.cuts == cuts:
+            raise
+    else:
+        if log.cuts == cuts:
+            return match
+    # Segments were removed or truncated meanwhile: search the current ones.
+    return await _search(partition.log, timestamp_ms, up_to_offset, clock)
 
 
 async def _search(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
 if TYPE_CHECKING:
     import struct
 
@@ -45,7 +47,10 @@ class SparseIndex:
         return self._entry_count
 
     def detached(self) -> Self:
-        """Return a copy for a search in a thread."""
+        """Return a copy for a search in a thread.
+
+        A search raises KafkaError, CORRUPT_MESSAGE, if the file is truncated meanwhile.
+        """
         twin = type(self)(self.file, self.base_offset)
         twin._entry_count = self.entry_count
         return twin
@@ -143,15 +148,20 @@ class SparseIndex:
             self.file.truncate(count * self.entry_bytes)
 
     def _read(self, slot: int) -> tuple[int, int]:
-        first, second = self.layout.unpack(
-            self.file.read_at(slot * self.entry_bytes, self.entry_bytes)
-        )
+        first, second = self.layout.unpack(self._read_bytes(slot, 1))
         return first, second
+
+    def _read_bytes(self, slot: int, count: int) -> bytes:
+        length = count * self.entry_bytes
+        data = self.file.read_at(slot * self.entry_bytes, length)
+        if len(data) < length:
+            # Truncated, perhaps since the copy for a search in a thread was made.
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.file.path} lacks entries")
+        return data
 
     def _load_page(self, slot: int) -> list[tuple[int, int]]:
         count = min(PAGE_ENTRIES, self.entry_count - slot)
-        data = self.file.read_at(slot * self.entry_bytes, count * self.entry_bytes)
-        self._page = list(self.layout.iter_unpack(data))
+        self._page = list(self.layout.iter_unpack(self._read_bytes(slot, count)))
         self._page_slot = slot
         return self._page
 

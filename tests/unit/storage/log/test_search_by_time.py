@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from tests.support.records.batches import TIMESTAMP_MS, batch
 from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
@@ -95,6 +98,18 @@ def test_truncation_overrides_learned_segment_timestamps(tmp_path):
         DetachedLog.of(again).offset_for_timestamp(TIMESTAMP_MS + 10, up_to_offset=1_000)
     )
     assert match is None
+
+
+def test_search_of_a_log_that_was_truncated_meanwhile_ends_with_a_kafka_error(tmp_path):
+    log = make_log(tmp_path, index_interval_bytes="200")
+    for offset in range(1_500):
+        append(log, offset)
+    detached = DetachedLog.of(log)
+    log.truncate_to(10, now_ms=TIMESTAMP_MS)
+    for offset in range(20, 1_500, 50):
+        with pytest.raises(KafkaError) as error:
+            in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + offset, up_to_offset=2_000))
+        assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_searches_in_a_thread_do_not_disturb_readers_nor_appends(tmp_path):
