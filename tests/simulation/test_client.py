@@ -28,6 +28,7 @@ def test_every_request_ends_in_time_with_its_response_or_an_error(pytestconfig):
         "answered",
         "cancelled",
         "BrokenProtocolError",
+        "LongResponseError",
         "CannotConnectError",
         "ConnectionLostError",
         "RequestTimedOutError",

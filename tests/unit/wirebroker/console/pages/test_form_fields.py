@@ -68,7 +68,7 @@ class Effects:
         self.sent.append(query)
         return chunks_of()
 
-    def _tailed(self, _collector: Any, query: Any, record_filter: Any) -> Any:
+    def _tailed(self, _collector: Any, query: Any, record_filter: Any, _losses: Any) -> Any:
         # It begins at the end, and the page bounds its list.
         self.sent += [query._replace(start="", offset=0, time_ms=0, limit=0), record_filter]
         return chunks_of()

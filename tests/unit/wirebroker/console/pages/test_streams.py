@@ -29,7 +29,7 @@ class Source:
         self.is_closed = asyncio.Event()
         self.report: Any = None
 
-    def open(self, _collector, _query, report=None):
+    def open(self, _collector, _query, report=None, _losses=None):
         self.report = report
         return self._records()
 
