@@ -327,7 +327,10 @@ class ReplicaWorld:
         await self._rest()
 
     async def _rest(self) -> None:
-        """Wait until all replicas have all records; none is appended before the next await."""
+        """Wait until all replicas have all records.
+
+        No record is appended between the return and the caller's next await.
+        """
         deadline = self.loop.time() + _CALM_S
         while not self._is_at_rest():
             assert self.loop.time() < deadline, self._why()

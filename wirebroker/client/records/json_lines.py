@@ -35,10 +35,12 @@ def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
         "value": json_value_of(record.value),
         "headers": json_headers_of(record.headers),
     }
+    return _encoder_of(record.headers).encode(row).encode() + b"\n"
+
+
+def _encoder_of(headers: Headers) -> json.JSONEncoder:
     # A header key that is not UTF-8 has surrogates, which need escapes.
-    is_text = all(name.isprintable() for name, _ in record.headers)
-    encoder = _AS_UTF8 if is_text else _AS_ASCII
-    return encoder.encode(row).encode() + b"\n"
+    return _AS_UTF8 if all(name.isprintable() for name, _ in headers) else _AS_ASCII
 
 
 def json_line_pieces(topic_partition: TopicPartition, record: Record) -> Iterator[bytes]:
@@ -52,7 +54,7 @@ def json_line_pieces(topic_partition: TopicPartition, record: Record) -> Iterato
             "timestamp": record.timestamp,
         }
     ).encode()[:-1]
-    encoder = _AS_UTF8 if all(name.isprintable() for name, _ in headers) else _AS_ASCII
+    encoder = _encoder_of(headers)
     yield b', "key": '
     yield from _value_pieces(record.key, encoder)
     yield b', "value": '

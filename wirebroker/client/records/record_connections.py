@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # message.max.bytes is 1 MiB by default; the rest of a response is smaller.
 _SMALL_RESPONSE_BYTES: Final = (1 << 20) + (256 << 10)
-_LARGE_RESPONSE_BYTES: Final = 48 << 20
 _PAGES_AT_ONCE: Final = 4
 
 
@@ -60,8 +59,8 @@ class RecordConnections:
         return self.metadata.apart(max_response_bytes=_SMALL_RESPONSE_BYTES)
 
     def large(self) -> KafkaClient:
-        """Return a client with separate connections, to be used in turn."""
-        return self.metadata.apart(max_response_bytes=_LARGE_RESPONSE_BYTES)
+        """Return a client with separate connections, to be used in a turn."""
+        return self.metadata.apart()
 
 
 def too_large(topics: str, error: TooLongError) -> ClientError:

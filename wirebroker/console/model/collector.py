@@ -192,7 +192,6 @@ class Collector:
             return
         http = http_settings(self.settings.properties)
         self._cluster = PolledCluster(client, self._clock, http)
-        self._record_connections = RecordConnections(client, self.turn)
         self._task = asyncio.create_task(self._run(), name=f"collector {self.settings.name}")
         if http.metrics_urls:
             name = f"metrics of {self.settings.name}"
@@ -215,8 +214,8 @@ class Collector:
     @property
     def record_connections(self) -> RecordConnections:
         """The connections for records; raises as `client`."""
-        assert self.cluster
-        assert self._record_connections is not None
+        if self._record_connections is None:
+            self._record_connections = RecordConnections(self.client, self.turn)
         return self._record_connections
 
     @property

@@ -51,6 +51,7 @@ _MOST_FILE_BYTES: Final = 1 << 20
 _TIMEOUT: Final = "request.timeout.ms"
 _TIMEOUT_MS: Final = "10000"
 _TIMEOUT_RANGE_MS: Final = (100, 120_000)
+# Of a single batch, too (client/records/record_connections.py).
 _MOST_RESPONSE_BYTES: Final = 48 << 20
 _CLIENT_ID: Final = "wirebroker-console"
 _FLAG_NAMES: Final = FlagNames(

@@ -9,12 +9,14 @@ import json
 import re
 import tempfile
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.records.json_lines import (
     base64_pieces,
     is_utf8,
+    json_headers_of,
     json_headers_pieces,
     json_line_of,
     json_line_pieces,
@@ -27,7 +29,7 @@ from wirebroker.console.records.record_stream import RecordStream
 from wirebroker.console.records.search import scans_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.records.queries import FoundRecord, SearchQuery
@@ -73,7 +75,7 @@ async def download(
         ClientError: The topic cannot be read.
         ValueError: The form or the search cannot be used.
     """
-    if form not in {"jsonl", "csv"}:
+    if form not in _FORMS:
         raise ValueError(f"records are downloaded as jsonl or csv, not as {form!r}")
     query.check()
     scans = await scans_of(
@@ -82,7 +84,7 @@ async def download(
     stream = RecordStream(
         collector.record_connections,
         scans,
-        _JsonLines if form == "jsonl" else _CsvLines,
+        partial(_Lines, *_FORMS[form]),
         is_committed=query.is_committed,
     )
     # The response begins before the first hit, which a filter may find only after minutes.
@@ -100,9 +102,16 @@ async def download(
 class _Lines:
     """A package of records as lines."""
 
-    __slots__ = ("_bytes", "_file", "_paused_bytes")
+    __slots__ = ("_bytes", "_file", "_lines_of", "_paused_bytes", "_pieces_of")
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        lines_of: Callable[[list[FoundRecord]], bytes],
+        pieces_of: Callable[[FoundRecord], Iterator[bytes]],
+    ) -> None:
+        """Store how small records become lines together, and a large one its line in pieces."""
+        self._lines_of = lines_of
+        self._pieces_of = pieces_of
         self._file = tempfile.SpooledTemporaryFile(_MOST_UNREAD_BYTES)  # noqa: SIM115
         # Bytes written; of these, before the last pause.
         self._bytes = self._paused_bytes = 0
@@ -120,11 +129,11 @@ class _Lines:
             if kept_bytes(record) <= _LARGE_BYTES:
                 small.append(record)
             else:
-                self._write(self._lines(small))
+                self._write(self._lines_of(small))
                 small = []
-                for piece in self._pieces(record):
+                for piece in self._pieces_of(record):
                     self._write(piece)
-        self._write(self._lines(small))
+        self._write(self._lines_of(small))
         must_pause = not found or self._bytes - self._paused_bytes >= _PAUSE_BYTES
         if must_pause:
             self._paused_bytes = self._bytes
@@ -146,12 +155,6 @@ class _Lines:
     def _write(self, data: bytes) -> None:
         self._bytes += self._file.write(data)
 
-    def _lines(self, records: list[FoundRecord]) -> bytes:
-        raise NotImplementedError
-
-    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
-        raise NotImplementedError
-
 
 def _check_headers(record: FoundRecord) -> None:
     if record.header_count > len(record.headers):
@@ -161,14 +164,12 @@ def _check_headers(record: FoundRecord) -> None:
         )
 
 
-class _JsonLines(_Lines):
-    __slots__ = ()
+def _json_lines(records: list[FoundRecord]) -> bytes:
+    return b"".join(json_line_of(*_placed(record)) for record in records)
 
-    def _lines(self, records: list[FoundRecord]) -> bytes:
-        return b"".join(json_line_of(*_placed(record)) for record in records)
 
-    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
-        return json_line_pieces(*_placed(record))
+def _json_pieces(record: FoundRecord) -> Iterator[bytes]:
+    return json_line_pieces(*_placed(record))
 
 
 def _placed(record: FoundRecord) -> tuple[TopicPartition, Record]:
@@ -177,14 +178,8 @@ def _placed(record: FoundRecord) -> tuple[TopicPartition, Record]:
     )
 
 
-class _CsvLines(_Lines):
-    __slots__ = ()
-
-    def _lines(self, records: list[FoundRecord]) -> bytes:
-        return _csv(map(_row, records))
-
-    def _pieces(self, record: FoundRecord) -> Iterable[bytes]:
-        return _row_pieces(record)
+def _csv_lines(records: list[FoundRecord]) -> bytes:
+    return _csv(map(_row, records))
 
 
 def _csv(rows: Any) -> bytes:
@@ -193,7 +188,7 @@ def _csv(rows: Any) -> bytes:
     return text.getvalue().encode("utf-8", "replace")
 
 
-def _row_pieces(record: FoundRecord) -> Iterator[bytes]:
+def _csv_pieces(record: FoundRecord) -> Iterator[bytes]:
     """Yield a row in pieces; keys, values and headers are quoted."""
     time = _time_text(record.timestamp_ms)
     yield f"{record.topic},{record.partition},{record.offset},{time}".encode()
@@ -227,7 +222,7 @@ def _cell_pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _row(record: FoundRecord) -> tuple[Any, ...]:
-    headers = [{"key": name, "value": json_value_of(value)} for name, value in record.headers]
+    headers = json_headers_of(record.headers)
     return (
         record.topic,
         record.partition,
@@ -257,3 +252,6 @@ def _cell(data: bytes | None) -> str:
 
 def _is_formula(text: str) -> bool:
     return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+_FORMS: Final = {"jsonl": (_json_lines, _json_pieces), "csv": (_csv_lines, _csv_pieces)}

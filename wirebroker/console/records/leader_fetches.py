@@ -23,7 +23,7 @@ Rows: TypeAlias = "Sequence[tuple[TopicPartition, Any]]"
 
 # For the responses of all leaders that are read at a time. A first batch may exceed it.
 RESPONSE_BYTES: Final = 512 << 10
-# Records of a range exist; this is for replicas that have them a little later.
+# How long a leader waits for the records of a range: usually it has them.
 _WAIT_MS: Final = 100
 RETRY_S: Final = 0.2
 
@@ -37,7 +37,6 @@ class LeaderFetcher:
     """
 
     __slots__ = (
-        "_connections",
         "_failing_since",
         "_is_committed",
         "_small",
@@ -51,7 +50,6 @@ class LeaderFetcher:
     ) -> None:
         """Store how to read; `wait_ms` is how long leaders wait for records, None for a range."""
         self.metadata = connections.metadata
-        self._connections = connections
         self._small = connections.small()
         self._is_committed = is_committed
         self._wait_ms = _WAIT_MS if wait_ms is None else wait_ms

@@ -180,9 +180,8 @@ class TopicReader(Generic[PackageT]):
                 is_ahead = bytes_of(rows) <= self._fetcher.response_bytes
                 if positions and is_ahead:
                     fetching = self._begin_fetch(leader, positions)
-                if not await self._accept(rows) or not positions:
-                    return
-                if self._must_look_up:
+                is_accepted = await self._accept(rows)
+                if not is_accepted or not positions or self._must_look_up:
                     return
                 del rows
                 if not is_ahead:

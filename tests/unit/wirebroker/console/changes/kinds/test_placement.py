@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,7 @@ from wirebroker.console.changes.change import ChangeError
 from wirebroker.testing import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from wirebroker.console.model.collector import Collector
 
@@ -47,51 +47,45 @@ async def replicas(c: Collector, topic: str) -> list[list[int]]:
     return list((await replicas_of(c.client, [topic])).values())
 
 
-async def until_placed(c: Collector, topic: str, expected: list[list[int]]) -> None:
-    """Wait until a broker knows these replicas: others may learn of them later."""
+async def until_equal(c: Collector, read: Callable[[], Awaitable[Any]], expected: Any) -> None:
+    """Wait until a broker responds as expected: brokers apply a change after its response."""
     found = None
     async for _ in c.client.within(30.0).tries():
-        found = await replicas(c, topic)
+        found = await read()
         if found == expected:
             return
     assert found == expected
 
 
 async def until_moved(c: Collector) -> None:
-    async for _ in c.client.within(30.0).tries():
-        if not await list_reassignments(c.client):
-            return
-    pytest.fail("the moves do not end")
+    await until_equal(c, lambda: list_reassignments(c.client), [])
+
+
+async def until_placed(c: Collector, topic: str, expected: list[list[int]]) -> None:
+    await until_equal(c, lambda: replicas(c, topic), expected)
 
 
 async def until_on(c: Collector, topic: str, brokers: set[int]) -> None:
-    """Wait until a broker knows that every partition is on these brokers."""
-    found = None
-    async for _ in c.client.within(30.0).tries():
-        found = [set(row) for row in await replicas(c, topic)]
-        if all(row == brokers for row in found):
-            return
-    pytest.fail(f"{topic} is on {found}, not on {brokers}")
+    """Wait until every partition is on these brokers."""
+
+    async def read() -> set[frozenset[int]]:
+        return {frozenset(row) for row in await replicas(c, topic)}
+
+    await until_equal(c, read, {frozenset(brokers)})
 
 
 async def until_led(c: Collector, topic: str, leaders: list[int]) -> None:
-    """Wait until a broker knows these leaders: others may learn of them later."""
-    found = None
-    async for _ in c.client.within(30.0).tries():
-        found = [row.leader for row in await led_partitions(c.client, [topic])]
-        if found == leaders:
-            return
-    assert found == leaders
+    async def read() -> list[int]:
+        return [row.leader for row in await led_partitions(c.client, [topic])]
+
+    await until_equal(c, read, leaders)
 
 
 async def until_throttled(c: Collector, rates: dict[int, int]) -> None:
-    """Wait until the brokers have these throttles: they apply changes after the response."""
-    found = None
-    async for _ in c.client.within(30.0).tries():
-        found = (await throttles_of(c.client)).rates
-        if found == rates:
-            return
-    assert found == rates
+    async def read() -> dict[int, int]:
+        return dict((await throttles_of(c.client)).rates)
+
+    await until_equal(c, read, rates)
 
 
 async def test_a_partition_is_moved(cluster):
