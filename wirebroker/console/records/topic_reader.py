@@ -263,7 +263,7 @@ class TopicReader(Generic[PackageT]):
         """
         client = self._connections.large()
         try:
-            is_large: bool | None = True
+            is_large = True
             while is_large and (
                 positions := {
                     place: self._scans[place].position
@@ -273,11 +273,14 @@ class TopicReader(Generic[PackageT]):
             ):
                 package = self._packages.new()
                 async with self._connections.turn():
-                    is_large = await self._take_turn(client, leader, positions, package)
+                    is_large, failed = await self._take_turn(client, leader, positions, package)
                 # Partitions that were not read come first.
                 places.sort(key=lambda place: self._scans[place].position != positions.get(place))
                 await self._packages.put(package)
-            return is_large is not None
+                for place, row in failed:
+                    if not await self._is_readable(place, row):
+                        return False
+            return True
         finally:
             client.abort()
 
@@ -287,17 +290,16 @@ class TopicReader(Generic[PackageT]):
         leader: int,
         positions: Mapping[TopicPartition, int],
         package: PackageT,
-    ) -> bool | None:
-        """Fetch and scan; return whether the response was large, None if a row has an error."""
-        rows = await self._fetcher.fetch_large(client, leader, positions)
-        if rows is None or any(row.error_code for _, row in rows):
-            return None
+    ) -> tuple[bool, Rows]:
+        """Fetch and scan; return whether the response was large, and the rows with an error."""
+        rows = await self._fetcher.fetch_large(client, leader, positions) or ()
         size = bytes_of(rows)
         self.fetched_bytes += size
         for place, row in rows:
             if row.records:
                 await self._scan_in_turn(self._scans[place], row, package)
-        return size > self._fetcher.response_bytes
+        failed = [(place, row) for place, row in rows if row.error_code]
+        return size > self._fetcher.response_bytes, failed
 
     async def _scan_in_turn(self, scan: PartitionScan, row: Any, package: PackageT) -> None:
         """Scan a row up to the end of its first large batch, or until the package is full."""

@@ -18,6 +18,7 @@ from tests.support.brokers.servers import ONE_NODE, running
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.topics import create_topics
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.records.downloads import CutDownloadError, download
@@ -251,3 +252,24 @@ async def test_the_response_is_not_kept_while_a_reader_is_slow(tmp_path, monkeyp
             assert frames
             assert [frame for frame in frames if frame() is not None] == []
         await chunks.aclose()
+
+
+async def test_an_error_of_another_partition_ends_a_search_beside_large_batches(
+    tmp_path, monkeypatch
+):
+    async with cluster(tmp_path, partitions=2) as c:
+        await write(c, [b"a" * LARGE], Codec.NONE)
+        await write(c, [b"other"], Codec.NONE, partition=1)
+        fetch = LeaderFetcher.fetch_large
+
+        async def failing(*arguments: Any) -> Any:
+            rows = await fetch(*arguments) or ()
+            for place, row in rows:
+                if place.partition == 1:
+                    row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return rows
+
+        monkeypatch.setattr(LeaderFetcher, "fetch_large", failing)
+        async with asyncio.timeout(20):
+            with pytest.raises(ClientError, match="orders-1 cannot be read"):
+                await downloaded(c)
