@@ -39,6 +39,7 @@ from wirebroker.net.client.errors import (
 )
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import MOST_RESPONSE_BYTES, Backoff, ClientSettings, PeerAddress
+from wirebroker.net.frames.frame_buffer import FrameBlocks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -76,6 +77,7 @@ class KafkaClient:
 
     __slots__ = (
         "_avoided",
+        "_blocks",
         "_bootstrap",
         "_brokers",
         "_controller_id",
@@ -127,6 +129,7 @@ class KafkaClient:
             request_timeout_s=timeout_s,
             max_response_bytes=max_response_bytes,
         )
+        self._blocks = FrameBlocks()
         self._nodes: dict[PeerAddress, Node] = {}
         self._brokers: dict[int, PeerAddress] = {}
         self._coordinators: dict[str, int] = {}
@@ -154,7 +157,10 @@ class KafkaClient:
         return other
 
     def apart(self, *, max_response_bytes: int | None = None) -> KafkaClient:
-        """Return a client with separate connections, optionally with another response limit."""
+        """Return a client with separate connections, optionally with another response limit.
+
+        It shares this client's memory for long responses.
+        """
         other = copy(self)
         other._nodes = {}
         if max_response_bytes is not None:
@@ -390,6 +396,7 @@ class KafkaClient:
                 clock=self.clock,
                 random=self._random,
                 handshake=self._handshake,
+                blocks=self._blocks,
             )
         return node
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.values import Struct
     from wirebroker.net.client.settings import ClientSettings, PeerAddress
     from wirebroker.net.client.transport import Dialer, Transport
+    from wirebroker.net.frames.frame_buffer import FrameBlocks
 
 Body: TypeAlias = "Mapping[str, Any] | Struct | Callable[[int], Mapping[str, Any] | Struct]"
 
@@ -93,12 +94,18 @@ class PeerConnection:
 
     # _end is not None => nothing is or will be in flight.
 
-    def __init__(self, address: PeerAddress, settings: ClientSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        address: PeerAddress,
+        settings: ClientSettings,
+        clock: Clock,
+        blocks: FrameBlocks | None = None,
+    ) -> None:
         self.address = address
         self._settings = settings
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._frames = ResponseFrames(settings.max_response_bytes)
+        self._frames = ResponseFrames(settings.max_response_bytes, blocks)
         self._transport: Transport | None = None
         self._versions: PeerVersions | None = None
         self._requests = RequestsInFlight()
@@ -122,14 +129,17 @@ class PeerConnection:
         settings: ClientSettings,
         clock: Clock,
         handshake: Handshake | None = None,
+        blocks: FrameBlocks | None = None,
     ) -> PeerConnection:
         """Connect to a peer, request its versions, and authenticate.
+
+        `blocks` is memory for long responses that the connections of an event loop can share.
 
         Raises:
             CannotConnectError: It failed or timed out.
             AuthenticationFailedError: The peer refused the handshake.
         """
-        connection = cls(address, settings, clock)
+        connection = cls(address, settings, clock, blocks)
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
                 await connection._set_up(dialer, handshake)

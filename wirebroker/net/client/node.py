@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.settings import ClientSettings, PeerAddress
     from wirebroker.net.client.transport import Dialer
+    from wirebroker.net.frames.frame_buffer import FrameBlocks
 
 
 class Node:
@@ -32,6 +33,7 @@ class Node:
 
     __slots__ = (
         "_attempt",
+        "_blocks",
         "_clock",
         "_connection",
         "_dialer",
@@ -56,6 +58,7 @@ class Node:
         clock: Clock,
         random: Random,
         handshake: Handshake | None = None,
+        blocks: FrameBlocks | None = None,
     ) -> None:
         self.address = address
         self.failures = 0
@@ -64,6 +67,7 @@ class Node:
         self._clock = clock
         self._random = random
         self._handshake = handshake
+        self._blocks = blocks
         self._connection: PeerConnection | None = None
         self._attempt: asyncio.Task[PeerConnection | PeerError] | None = None
         # End and cause of the current delay.
@@ -169,6 +173,7 @@ class Node:
                 settings=self._settings,
                 clock=self._clock,
                 handshake=self._handshake,
+                blocks=self._blocks,
             )
         except PeerError as error:
             self.failures += 1

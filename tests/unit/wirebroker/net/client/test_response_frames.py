@@ -1,9 +1,12 @@
+import mmap
 import tracemalloc
+import weakref
 
 import pytest
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.client.response_frames import ResponseFrames
+from wirebroker.net.frames.frame_buffer import FrameBlocks
 
 
 def framed(body: bytes) -> bytes:
@@ -89,3 +92,20 @@ def test_long_responses_are_not_copied():
         received(frames, framed(b"b" * 70_000))
         rooms.add(id(frames.get_buffer().obj))
     assert len(rooms) < 5, "unreferenced blocks are used again"
+
+
+@pytest.mark.parametrize("last", [b"short", b"d" * 40_000, b"e" * 300_000, b"f" * 2_000_000])
+def test_waiting_connections_share_their_free_blocks(last):
+    blocks = FrameBlocks()
+    connections = [ResponseFrames(1 << 22, blocks) for _ in range(20)]
+    used = []
+    for frames in connections:
+        for body in (b"a" * 70_000, b"b" * 50_000, b"c" * 900_000, last):
+            memory = frames.get_buffer().obj
+            if isinstance(memory, mmap.mmap):
+                used.append(weakref.ref(memory))
+            del memory
+            assert [bytes(frame) for frame in received(frames, framed(body))] == [body]
+        assert frames.next_frame() is None
+    assert len(used) >= len(connections)
+    assert 1 <= len({id(block) for ref in used if (block := ref()) is not None}) <= 4
