@@ -93,8 +93,7 @@ async def fill(client: KafkaClient, partitions: int, groups: int) -> None:
 
 
 async def write_orders(client: KafkaClient, topic: str, count: int, codec: Codec) -> None:
-    """Write records of 200 bytes: JSON of an order, with a header, in three partitions."""
-    await create_topics(client, {topic: 3}, configs={})
+    """Write records of 200 bytes to three partitions: JSON of an order, with a header."""
     randoms = random.Random(1)
     written = 0
     while written < count:

@@ -6,14 +6,17 @@
 Eight searches and four downloads run at once, by five users, while ten viewers have pages open:
 first of small records, then of the largest batches that the console reads, 16 MiB each, as a single
 record and as many. The programs that download read as fast as they can, or a little in every
-second. Prints the largest memory of each phase.
+second. At last twenty tails read what is written meanwhile. Prints the largest memory of each
+phase.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -30,6 +33,7 @@ from wirebroker.console.web.stream_limit import STREAM_LIMITS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Headers
@@ -44,9 +48,9 @@ _SLOW_BYTES: Final = 64 << 10
 
 
 class Reader(threading.Thread):
-    """A search or a download, repeated until it must end."""
+    """A search, a download or a tail, repeated until it must end."""
 
-    def __init__(self, site: ConsoleSite, cookie: str, path: str, *, is_slow: bool) -> None:
+    def __init__(self, site: ConsoleSite, cookie: str, path: str, *, is_slow: bool = False) -> None:
         super().__init__(daemon=True)
         self._site = site
         self._cookie = cookie
@@ -95,16 +99,28 @@ async def _write_large(client: KafkaClient, topic: str) -> None:
 async def _fill(address: str, arguments: argparse.Namespace) -> None:
     async with open_client(cluster_of_flag(f"fill={address}"), SystemClock()) as client:
         await fill(client, arguments.partitions, arguments.groups)
+        await create_topics(client, {_ORDERS: 3}, configs={})
         await write_orders(client, _ORDERS, 200_000, Codec.NONE)
         for topic in _LARGE:
             await _write_large(client, topic)
 
 
-def _measure(label: str, site: ConsoleSite, readers: list[Reader], seconds: float) -> None:
+async def _write_orders(address: str, seconds: float) -> None:
+    async with open_client(cluster_of_flag(f"write={address}"), SystemClock()) as client:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    await write_orders(client, _ORDERS, 50_000, Codec.NONE)
+
+
+def _measure(
+    label: str, site: ConsoleSite, readers: list[Reader], wait: Callable[[], object]
+) -> None:
+    """Measure while `wait` runs."""
     reset_peak(site.process_id)
     for reader in readers:
         reader.start()
-    time.sleep(seconds)  # the period that is measured
+    wait()
     for reader in readers:
         reader.ending.set()
     most = peak_mb(site.process_id)
@@ -136,11 +152,18 @@ def main() -> None:
             for viewer in viewers:
                 viewer.start()
             cookies = [site.log_in(f"viewer{number}") for number in range(_USERS)]
-            _measure("ten viewers", site, [], arguments.seconds)
+            wait = partial(time.sleep, arguments.seconds)
+            _measure("ten viewers", site, [], wait)
             for topic in (_ORDERS, *_LARGE):
                 for pace in ("fast", "slow"):
                     readers = _readers(site, cookies, topic, is_slow=pace == "slow")
-                    _measure(f"{topic}, {pace} readers", site, readers, arguments.seconds)
+                    _measure(f"{topic}, {pace} readers", site, readers, wait)
+            tails = [
+                Reader(site, cookies[number % _USERS], f"/c/scale/topic/tail?name={_ORDERS}")
+                for number in range(STREAM_LIMITS["tail"])
+            ]
+            writing = _write_orders(address, arguments.seconds)
+            _measure("tails", site, tails, lambda: asyncio.run(writing))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from benchmarks.console.broker import add_checkout, serving, write_orders
 from benchmarks.measurement.machine import cpu_seconds
 from wirebroker.base.clock import SystemClock
+from wirebroker.client.topics.topics import create_topics
 from wirebroker.codecs.records.codec import Codec
 from wirebroker.console.model.collector import Collector
 from wirebroker.console.model.settings import cluster_of_flag
@@ -61,6 +62,7 @@ async def _search(label: str, collector: Collector, query: SearchQuery) -> None:
 async def _run(address: str, count: int, codec: Codec) -> None:
     collector = Collector(cluster_of_flag(f"search={address}"), SystemClock())
     await collector.start()
+    await create_topics(collector.client, {_TOPIC: 3}, configs={})
     await write_orders(collector.client, _TOPIC, count, codec)
     for label, query in _queries(count).items():
         await _search(label, collector, query)
