@@ -128,8 +128,7 @@ class Viewer(threading.Thread):
         events.request("GET", "/c/scale/events", headers=headers)
         self._events = events.getresponse()
         assert self._events.status == 200, self._events.status
-        while not self.is_ending:
-            line = self._events.readline()
+        while (line := self._events.readline()) and not self.is_ending:
             if line.startswith(b"event: snapshot"):
                 path = f"/c/scale/{self._page}"
                 pages.request("GET", path, headers={**headers, "HX-Request": "true"})

@@ -13,18 +13,22 @@ import pytest
 
 from tests.simulation.cluster.cluster_schedules import first_failure, run_schedules
 from tests.simulation.cluster.replica_world import ReplicaWorld
+from tests.simulation.cluster.searched_world import SearchedWorld
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
 from tests.support.replicas.broker_cluster import stored
-from wirebroker.api.data import partition_reads
+from wirebroker.api.data import list_offsets, partition_reads
 from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.brokers import alter_partition
+from wirebroker.replica import offset_search
 from wirebroker.replica.leader_role import LeaderRole
 from wirebroker.replica.partition import Partition
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.storage.log.time_search import TimestampedOffset
 
 SECONDS = 6
 _JUDGE = alter_partition._judge
@@ -38,6 +42,14 @@ def test_acknowledged_records_are_on_all_replicas_in_every_schedule(
 ) -> None:
     totals = run_schedules(ReplicaWorld, request, capsys, seconds=SECONDS, name="replicas")
     assert totals["records acknowledged"]
+
+
+@pytest.mark.timeout(7_200)
+def test_searches_by_time_find_the_first_record_in_every_schedule(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    totals = run_schedules(SearchedWorld, request, capsys, seconds=SECONDS / 2, name="searches")
+    assert totals["records found"]
 
 
 class _LateRecordWorld(ReplicaWorld):
@@ -192,3 +204,14 @@ def test_detects_controller_that_does_not_check_broker_epochs() -> None:
 
     with mock.patch.object(alter_partition, "_judge", of_any_life):
         assert _first_failure(90, is_late=True, is_hard_on_outsiders=True)
+
+
+@pytest.mark.nightly
+def test_detects_search_that_is_not_repeated_after_a_truncation() -> None:
+    async def once(
+        partition: Partition, timestamp_ms: int, *, up_to_offset: int, clock: Clock
+    ) -> TimestampedOffset | None:
+        return await offset_search._search(partition.log, timestamp_ms, up_to_offset, clock)
+
+    with mock.patch.object(list_offsets, "search_in_thread", once):
+        assert first_failure(SearchedWorld, plenty=100)

@@ -368,7 +368,10 @@ class ReplicaWorld:
                 replica.log.check()
                 assert stored(replica) == first, f"replicas of {topic} differ"
             if topic == self.topic:
-                self._check_records(index, values_at(first))
+                self._check_stored(index, first)
+
+    def _check_stored(self, index: int, batches: bytes) -> None:
+        self._check_records(index, values_at(batches))
 
     def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
         assert len(set(values.values())) == len(values), "a record is there twice"
