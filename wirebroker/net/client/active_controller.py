@@ -132,25 +132,27 @@ class ActiveController:
         """
         deadline = self._clock.monotonic() + timeout_s
         failures = 0
-        may_have_arrived = False
+        may_have_arrived = is_denied = False
+        reason = ""
         while True:
             node: Node | None = None
-            is_denied = False
             try:
                 node = await self.find(deadline - self._clock.monotonic())
                 left_s = min(deadline - self._clock.monotonic(), self._settings.request_timeout_s)
                 answer = await node.request(key, body, timeout_s=left_s, at_most=at_most)
                 if not has_error(answer, ErrorCode.NOT_CONTROLLER):
                     return answer
-                reason = f"{node.address} is not the active controller"
+                is_denied, reason = False, f"{node.address} is not the active controller"
             except (UnsupportedVersionError, AuthenticationFailedError):
                 raise
             except PeerError as error:
                 may_have_arrived = may_have_arrived or error.may_have_arrived
                 if error.may_have_arrived and not is_repeatable:
                     raise
-                is_denied = isinstance(error, DeniedByControllersError)
-                reason = str(error)
+                # An attempt that the deadline has ended says less than the one before.
+                if not reason or self._clock.monotonic() < deadline:
+                    is_denied = isinstance(error, DeniedByControllersError)
+                    reason = str(error)
             if node is not None:
                 self.forget(node.address)
             failures += 1

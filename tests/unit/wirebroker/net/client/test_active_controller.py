@@ -459,3 +459,23 @@ async def test_known_cluster_is_sent_to_nodes_that_refuse_descriptions():
     (fetch,) = [request for request in quorum.peers[ONE].link.asked if request.key is ApiKey.FETCH]
     assert fetch.body.cluster_id == "the-cluster"
     await controller.close()
+
+
+async def test_denial_counts_although_the_deadline_ends_the_last_lookup():
+    quorum = Quorum()
+    quorum.refuse_descriptions()
+    controller = quorum.way_to_it(ONE)
+    lookups = 0
+
+    def count(request):
+        nonlocal lookups
+        lookups += 1
+        if lookups == 1:
+            refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)(request)
+
+    quorum.peers[ONE].answers[ApiKey.FETCH] = count
+    with pytest.raises(RequestTimedOutError) as timed_out:
+        await heartbeat(controller, timeout_s=1)
+    assert lookups > 1
+    assert timed_out.value.is_denied
+    await controller.close()
