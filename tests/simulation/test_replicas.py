@@ -22,11 +22,12 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.brokers import alter_partition
 from wirebroker.replica import offset_search
 from wirebroker.replica.leader_role import LeaderRole
+from wirebroker.replica.offset_search import search_in_thread
 from wirebroker.replica.partition import Partition
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
-    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.codecs.errors import ErrorCode, KafkaError
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
     from wirebroker.storage.log.time_search import TimestampedOffset
 
@@ -207,11 +208,30 @@ def test_detects_controller_that_does_not_check_broker_epochs() -> None:
 
 
 @pytest.mark.nightly
-def test_detects_search_that_is_not_repeated_after_a_truncation() -> None:
+def test_detects_search_that_reports_a_truncated_log_as_damaged() -> None:
     async def once(
         partition: Partition, timestamp_ms: int, *, up_to_offset: int, clock: Clock
     ) -> TimestampedOffset | None:
         return await offset_search._search(partition.log, timestamp_ms, up_to_offset, clock)
 
-    with mock.patch.object(list_offsets, "search_in_thread", once):
-        assert first_failure(SearchedWorld, plenty=100)
+    def always_its_own(_broker: object, _search: object, fault: KafkaError) -> ErrorCode:
+        return fault.code
+
+    with (
+        mock.patch.object(list_offsets, "search_in_thread", once),
+        mock.patch.object(list_offsets, "_code_of", always_its_own),
+    ):
+        assert first_failure(SearchedWorld, plenty=100, about="CORRUPT_MESSAGE")
+
+
+@pytest.mark.nightly
+def test_detects_search_that_returns_records_before_their_replication() -> None:
+    async def unbounded(
+        partition: Partition, timestamp_ms: int, *, up_to_offset: int, clock: Clock
+    ) -> TimestampedOffset | None:
+        del up_to_offset
+        end = partition.log.log_end_offset
+        return await search_in_thread(partition, timestamp_ms, up_to_offset=end, clock=clock)
+
+    with mock.patch.object(list_offsets, "search_in_thread", unbounded):
+        assert first_failure(SearchedWorld, plenty=100, about="_Found")

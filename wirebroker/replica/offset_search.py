@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # A searching thread holds the GIL: the longest delay of the loop.
 _PIECE_S: Final = 0.002
+# A truncation is announced before and after its checkpoint. Searches end even if files are missing.
+_ATTEMPTS: Final = 5
 
 
 async def search_in_thread(
@@ -27,25 +29,28 @@ async def search_in_thread(
 ) -> TimestampedOffset | None:
     """Return the first record at or after a time; for MAX_TIMESTAMP, the last in time.
 
+    Segments that are removed or truncated meanwhile are searched again. Callers check afterwards
+    whether the partition still leads.
+
     Raises:
         KafkaError: A file is damaged.
         OSError: The disk failed, or the partition's files were moved for deletion.
     """
-    log = partition.log
-    cuts = log.cuts
-    try:
-        match = await _search(log, timestamp_ms, up_to_offset, clock)
-    except FileNotFoundError:
-        if partition.is_retired:
-            raise
-    except KafkaError:
-        if log.cuts == cuts:
-            raise
-    else:
-        if log.cuts == cuts:
-            return match
-    # Segments were removed or truncated meanwhile: search the current ones.
-    return await _search(partition.log, timestamp_ms, up_to_offset, clock)
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        log = partition.log
+        cuts = log.cuts
+        try:
+            match = await _search(log, timestamp_ms, up_to_offset, clock)
+        except FileNotFoundError:
+            if partition.is_retired or not attempts_left:
+                raise
+        except KafkaError:
+            if log.cuts == cuts or not attempts_left:
+                raise
+        else:
+            if log.cuts == cuts or not attempts_left:
+                return match
+    raise AssertionError("the last attempt returns or raises")
 
 
 async def _search(

@@ -42,10 +42,13 @@ async def start_offset(
     try:
         match = find_quickly(log, timestamp_ms, up_to_offset=end_offset)
     except (TakesLongError, ColdPagesError):
-        match = await search_in_thread(
-            partition, timestamp_ms, up_to_offset=end_offset, clock=clock
-        )
-        partition.check_leader(leader_epoch)
+        try:
+            match = await search_in_thread(
+                partition, timestamp_ms, up_to_offset=end_offset, clock=clock
+            )
+        finally:
+            # The files may have been truncated, or moved for deletion.
+            partition.check_leader(leader_epoch)
     if match is None:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE,

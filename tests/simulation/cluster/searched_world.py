@@ -1,9 +1,9 @@
 """Replicas whose records are searched by time while their logs are truncated.
 
 weather, deaths   as in replica_world.py
-promises          also: a search by time finds the first committed record at or after that time
-                  (KIP-79), or returns an error of Kafka's; a record that is found stays at its
-                  offset
+promises          also: a record that a search by time returns is committed, and the first at or
+                  after that time (KIP-79); of the largest timestamp, the first with it (KIP-734).
+                  Errors are those of Kafka after a change of leaders
 """
 
 from __future__ import annotations
@@ -102,16 +102,17 @@ class Searcher:
         (topic,) = task.result().topics
         (row,) = topic.partitions
         if row.error_code:
-            assert row.error_code in _REFUSALS, ErrorCode(row.error_code)
+            name = ErrorCode(row.error_code).name
+            assert row.error_code in _REFUSALS, f"{name} for {asked_ms} in {self._index}"
         elif row.offset >= 0:
             self.found.append(_Found(asked_ms, row.timestamp, row.offset))
 
 
 class SearchedWorld(ReplicaWorld):
-    """One schedule; every batch has an entry in the indexes."""
+    """One schedule; every batch has an entry in the indexes, and segments are short."""
 
     member_kind = StampedMember
-    settings: Mapping[str, str] = {"log.index.interval.bytes": "1"}
+    settings: Mapping[str, str] = {"log.index.interval.bytes": "1", "log.roll.ms": "2000"}
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -134,6 +135,6 @@ class SearchedWorld(ReplicaWorld):
         }
         for found in self._searchers[index].found:
             assert times.get(found.offset) == found.found_ms, f"{found} is no record"
-            if found.asked_ms != MAX_TIMESTAMP:
-                first = next(offset for offset, ms in times.items() if ms >= found.asked_ms)
-                assert first == found.offset, f"{found}, but {first} is at that time"
+            asked_ms = found.found_ms if found.asked_ms == MAX_TIMESTAMP else found.asked_ms
+            first = next((offset for offset, ms in times.items() if ms >= asked_ms), None)
+            assert first == found.offset, f"{found}, but {first} is at that time"

@@ -223,29 +223,34 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
         match = await search_in_thread(
             partition, search.timestamp, up_to_offset=search.end, clock=broker.clock
         )
+    except (KafkaError, OSError) as fault:
+        search.answer["error_code"] = _code_of(broker, search, fault)
+        return
+    try:
         # A new leader may have other records.
         _check_serves(partition, search.replica_id)
         if match is None:
             _check_end(partition, search.replica_id, version)
     except KafkaError as error:
         search.answer["error_code"] = error.code
-    except OSError as fault:
-        try:
-            # The files may have been moved for deletion.
-            _check_serves(partition, search.replica_id)
-        except KafkaError as error:
-            search.answer["error_code"] = error.code
-        else:
-            broker.replicas.disk_failed(partition, fault)
-            search.answer["error_code"] = ErrorCode.KAFKA_STORAGE_ERROR
-    else:
-        if match is not None:
-            note_searched(partition.log, match.offset)
-            _fill(
-                search.answer,
-                _ListedOffset(match.timestamp, match.offset, match.leader_epoch),
-                version,
-            )
+        return
+    if match is not None:
+        note_searched(partition.log, match.offset)
+        found = _ListedOffset(match.timestamp, match.offset, match.leader_epoch)
+        _fill(search.answer, found, version)
+
+
+def _code_of(broker: Broker, search: _Search, fault: KafkaError | OSError) -> ErrorCode:
+    """Return the code for a failed search."""
+    try:
+        # The files may have been truncated, or moved for deletion.
+        _check_serves(search.partition, search.replica_id)
+    except KafkaError as error:
+        return error.code
+    if isinstance(fault, KafkaError):
+        return fault.code
+    broker.replicas.disk_failed(search.partition, fault)
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _find_at_once(search: _Search) -> TimestampedOffset | None:

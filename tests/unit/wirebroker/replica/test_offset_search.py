@@ -47,16 +47,17 @@ async def search(
     before: Callable[[], None] = lambda: None,
     after: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Search; something happens before or after the first step in a thread."""
-    steps = 0
+    """Search; something happens before or after the first step of each search in a thread."""
+    searched = None
 
     async def in_thread(_work: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        if steps == 1:
+        nonlocal searched
+        is_first = arguments[0] is not searched
+        searched = arguments[0]
+        if is_first:
             before()
         result = function(*arguments)
-        if steps == 1:
+        if is_first:
             after()
         return result
 
@@ -76,6 +77,34 @@ async def test_truncated_log_is_searched_again(log, moment, monkeypatch):
     events: Any = {moment: truncate}
     assert await search(log, TIMESTAMP_MS + 700, monkeypatch, **events) is None
     assert (await search(log, MAX_TIMESTAMP, monkeypatch)).offset == 9
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_log_that_is_truncated_twice_is_searched_until_it_stays(log, moment, monkeypatch):
+    ends = [900, 800, 10]
+
+    def truncate() -> None:
+        if ends:
+            log.truncate_to(ends.pop(0), now_ms=TIMESTAMP_MS)
+
+    events: Any = {moment: truncate}
+    assert (await search(log, TIMESTAMP_MS + 5, monkeypatch, **events)).offset == 5
+    assert not ends
+    ends = [9, 8, 7]
+    assert (await search(log, MAX_TIMESTAMP, monkeypatch, **events)).offset == 6
+
+
+async def test_search_of_a_log_without_its_files_ends(log, monkeypatch):
+    searches = 0
+
+    def lose() -> None:
+        nonlocal searches
+        searches += 1
+        raise FileNotFoundError
+
+    with pytest.raises(FileNotFoundError):
+        await search(log, TIMESTAMP_MS + 700, monkeypatch, before=lose)
+    assert 1 < searches < 10
 
 
 async def test_damage_is_reported_unless_the_log_was_truncated(log, monkeypatch):

@@ -14,7 +14,7 @@ from tests.support.storage.failing_files import FailingFiles
 from wirebroker.api.data import list_offsets
 from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.codec import Codec
 from wirebroker.replica import offset_search
 from wirebroker.storage.log.search_by_time import DetachedLog
@@ -165,7 +165,10 @@ async def test_search_is_repeated_if_segments_were_compacted_meanwhile(tmp_path,
         assert broker_of(server).replicas.directories[0].is_online
 
 
-async def test_search_in_a_topic_deleted_meanwhile_keeps_disk_online(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "fault", [FileNotFoundError(2, "moved away"), KafkaError(ErrorCode.CORRUPT_MESSAGE)]
+)
+async def test_search_in_a_topic_deleted_meanwhile_keeps_disk_online(tmp_path, fault, monkeypatch):
     async with (
         running(tmp_path) as server,
         client_of(server) as client,
@@ -179,7 +182,7 @@ async def test_search_in_a_topic_deleted_meanwhile_keeps_disk_online(tmp_path, m
             del log, timestamp_ms, up_to_offset
             yield
             asyncio.run_coroutine_threadsafe(delete_topic(other, "t"), loop).result(10)
-            raise FileNotFoundError(2, "moved away")
+            raise fault
 
         never_at_once(monkeypatch)
         monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search)
