@@ -396,7 +396,7 @@ class KafkaClient:
                 clock=self.clock,
                 random=self._random,
                 handshake=self._handshake,
-                blocks=self._blocks,
+                shared_blocks=self._blocks,
             )
         return node
 

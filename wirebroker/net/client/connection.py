@@ -99,13 +99,13 @@ class PeerConnection:
         address: PeerAddress,
         settings: ClientSettings,
         clock: Clock,
-        blocks: FrameBlocks | None = None,
+        shared_blocks: FrameBlocks | None = None,
     ) -> None:
         self.address = address
         self._settings = settings
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._frames = ResponseFrames(settings.max_response_bytes, blocks)
+        self._frames = ResponseFrames(settings.max_response_bytes, shared_blocks)
         self._transport: Transport | None = None
         self._versions: PeerVersions | None = None
         self._requests = RequestsInFlight()
@@ -129,17 +129,17 @@ class PeerConnection:
         settings: ClientSettings,
         clock: Clock,
         handshake: Handshake | None = None,
-        blocks: FrameBlocks | None = None,
+        shared_blocks: FrameBlocks | None = None,
     ) -> PeerConnection:
         """Connect to a peer, request its versions, and authenticate.
 
-        `blocks` is memory for long responses that the connections of an event loop can share.
+        `shared_blocks` is memory for long responses that several connections of a loop use.
 
         Raises:
             CannotConnectError: It failed or timed out.
             AuthenticationFailedError: The peer refused the handshake.
         """
-        connection = cls(address, settings, clock, blocks)
+        connection = cls(address, settings, clock, shared_blocks)
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
                 await connection._set_up(dialer, handshake)

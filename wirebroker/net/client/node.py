@@ -33,7 +33,6 @@ class Node:
 
     __slots__ = (
         "_attempt",
-        "_blocks",
         "_clock",
         "_connection",
         "_dialer",
@@ -43,6 +42,7 @@ class Node:
         "_not_before",
         "_random",
         "_settings",
+        "_shared_blocks",
         "address",
         "failures",
     )
@@ -58,7 +58,7 @@ class Node:
         clock: Clock,
         random: Random,
         handshake: Handshake | None = None,
-        blocks: FrameBlocks | None = None,
+        shared_blocks: FrameBlocks | None = None,
     ) -> None:
         self.address = address
         self.failures = 0
@@ -67,7 +67,7 @@ class Node:
         self._clock = clock
         self._random = random
         self._handshake = handshake
-        self._blocks = blocks
+        self._shared_blocks = shared_blocks
         self._connection: PeerConnection | None = None
         self._attempt: asyncio.Task[PeerConnection | PeerError] | None = None
         # End and cause of the current delay.
@@ -173,7 +173,7 @@ class Node:
                 settings=self._settings,
                 clock=self._clock,
                 handshake=self._handshake,
-                blocks=self._blocks,
+                shared_blocks=self._shared_blocks,
             )
         except PeerError as error:
             self.failures += 1

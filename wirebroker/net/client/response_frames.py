@@ -3,8 +3,10 @@
 Small responses are copied out of a reused buffer. The first one that does not fit is received into
 its own memory (net/frames/frame_buffer.py). From then on the buffer is a block of such memory: long
 responses are returned without a copy, and later ones use another block. Views into a response stay
-valid. A connection that waits for a response has no block; the connections of a client share the
-free ones.
+valid.
+
+Connections that share blocks keep the small buffer instead, so that none has a block while it waits
+for a response.
 """
 
 from __future__ import annotations
@@ -37,24 +39,26 @@ class ResponseFrames:
         "_buffer",
         "_end",
         "_has_long",
+        "_has_own_blocks",
         "_large",
         "_most_bytes",
         "_start",
     )
 
     # 0 <= _start <= _end <= len(_buffer); while _large is not None, _start == _end.
-    # If there is a _block, _buffer is all of it. It is given back when _start == _end.
+    # If there is a _block, _buffer is all of it.
 
-    def __init__(self, most_bytes: int, blocks: FrameBlocks | None = None) -> None:
-        """Receive responses of up to `most_bytes`, into `blocks` that connections may share."""
+    def __init__(self, most_bytes: int, shared_blocks: FrameBlocks | None = None) -> None:
+        """Receive responses of up to `most_bytes`."""
         self._most_bytes = most_bytes
-        self._blocks = blocks or FrameBlocks()
+        self._has_own_blocks = shared_blocks is None
+        self._blocks = shared_blocks or FrameBlocks()
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = 0
         self._end = 0
         self._large: FrameBuffer | None = None
         self._block: mmap.mmap | None = None
-        # A response was too long for the buffer, but not for a block.
+        # A response was too long for the buffer, but not for an own block.
         self._has_long = False
 
     def get_buffer(self) -> memoryview:
@@ -103,16 +107,14 @@ class ResponseFrames:
         if stop <= self._end:
             if length > _COPIED_BYTES and self._block is not None:
                 return self._hand_out(self._block, begin, stop)
-            frame = memoryview(bytearray(self._buffer[begin:stop]))
             self._start = stop
-            self._give_back_empty()
-            return frame
+            return memoryview(bytearray(self._buffer[begin:stop]))
         if length + 4 > len(self._buffer):
-            self._has_long = self._has_long or length + 4 <= BLOCK_BYTES
+            if self._has_own_blocks and length + 4 <= BLOCK_BYTES:
+                self._has_long = True
             self._large = FrameBuffer(length, self._blocks)
             self._large.append(self._buffer[begin : self._end])
-            self._start = self._end
-            self._give_back_empty()
+            self._start = self._end = 0
         return None
 
     def _length_error(self, length: int) -> MalformedFrameError:
@@ -126,20 +128,9 @@ class ResponseFrames:
 
     def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
         frame, rest = self._buffer[begin:stop], self._buffer[stop : self._end]
-        if not rest:
-            self._start = stop
-            self._give_back_empty()
-            return frame
         self._block = self._blocks.take()
         self._buffer = memoryview(self._block)
         self._start, self._end = 0, len(rest)
         self._buffer[: self._end] = rest
         self._blocks.give_back(block)
         return frame
-
-    def _give_back_empty(self) -> None:
-        if self._block is not None and self._start == self._end:
-            self._blocks.give_back(self._block)
-            self._block = None
-            self._buffer = memoryview(b"")
-            self._start = self._end = 0

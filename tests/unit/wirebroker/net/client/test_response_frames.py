@@ -95,17 +95,18 @@ def test_long_responses_are_not_copied():
 
 
 @pytest.mark.parametrize("last", [b"short", b"d" * 40_000, b"e" * 300_000, b"f" * 2_000_000])
-def test_waiting_connections_share_their_free_blocks(last):
+def test_waiting_connections_have_none_of_the_blocks_that_they_share(last):
     blocks = FrameBlocks()
     connections = [ResponseFrames(1 << 22, blocks) for _ in range(20)]
     used = []
     for frames in connections:
         for body in (b"a" * 70_000, b"b" * 50_000, b"c" * 900_000, last):
-            memory = frames.get_buffer().obj
-            if isinstance(memory, mmap.mmap):
-                used.append(weakref.ref(memory))
-            del memory
-            assert [bytes(frame) for frame in received(frames, framed(body))] == [body]
-        assert frames.next_frame() is None
-    assert len(used) >= len(connections)
+            for frame in received(frames, framed(body)):
+                assert bytes(frame) == body
+                if isinstance(frame.obj, mmap.mmap):
+                    used.append(weakref.ref(frame.obj))
+            del frame
+        # TLS transports ask for memory once more before they wait.
+        frames.get_buffer()
+    assert len(used) >= 2 * len(connections)
     assert 1 <= len({id(block) for ref in used if (block := ref()) is not None}) <= 4
