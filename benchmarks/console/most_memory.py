@@ -6,8 +6,8 @@
 Eight searches and four downloads run at once, by five users, while ten viewers have pages open:
 first of small records, then of the largest batches that the console reads, 16 MiB each, as a single
 record and as many. The programs that download read as fast as they can, or a little in every
-second. Finally, twenty tails read what is written meanwhile. Prints the largest memory of each
-phase.
+second. In the last phase, twenty tails read a topic while it is written. Prints the largest memory
+of each phase.
 """
 
 from __future__ import annotations

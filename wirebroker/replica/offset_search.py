@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # A searching thread holds the GIL: the longest delay of the loop.
 _PIECE_S: Final = 0.002
 # A truncation is announced before and after its checkpoint. Searches end even if files are missing.
-_ATTEMPTS: Final = 5
+_MOST_REPEATS: Final = 4
 
 
 async def search_in_thread(
@@ -36,21 +36,21 @@ async def search_in_thread(
         KafkaError: A file is damaged.
         OSError: The disk failed, or the partition's files were moved for deletion.
     """
-    for attempts_left in reversed(range(_ATTEMPTS)):
+    for _ in range(_MOST_REPEATS):
         log = partition.log
         cuts = log.cuts
         try:
             match = await _search(log, timestamp_ms, up_to_offset, clock)
         except FileNotFoundError:
-            if partition.is_retired or not attempts_left:
+            if partition.is_retired:
                 raise
         except KafkaError:
-            if log.cuts == cuts or not attempts_left:
+            if log.cuts == cuts:
                 raise
         else:
-            if log.cuts == cuts or not attempts_left:
+            if log.cuts == cuts:
                 return match
-    raise AssertionError("the last attempt returns or raises")
+    return await _search(partition.log, timestamp_ms, up_to_offset, clock)
 
 
 async def _search(

@@ -46,9 +46,11 @@ async def start_offset(
             match = await search_in_thread(
                 partition, timestamp_ms, up_to_offset=end_offset, clock=clock
             )
-        finally:
+        except (KafkaError, OSError):
             # The files may have been truncated, or moved for deletion.
             partition.check_leader(leader_epoch)
+            raise
+        partition.check_leader(leader_epoch)
     if match is None:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE,

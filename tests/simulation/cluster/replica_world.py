@@ -327,7 +327,7 @@ class ReplicaWorld:
         await self._rest()
 
     async def _rest(self) -> None:
-        """Wait until all replicas have all records.
+        """Wait until each replica has every record.
 
         No record is appended between the return and the caller's next await.
         """

@@ -58,7 +58,7 @@ class ResponseFrames:
         self._end = 0
         self._large: FrameBuffer | None = None
         self._block: mmap.mmap | None = None
-        # A response was too long for the buffer, but not for an own block.
+        # Blocks are not shared, and a response was too long for the buffer but not for a block.
         self._has_long = False
 
     def get_buffer(self) -> memoryview:
